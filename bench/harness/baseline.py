@@ -27,8 +27,9 @@ def surroundings():
 
 
 def counted(records):
-    rows = (row for row in records.rows if row["server"] == OURS and "instr" in row)
-    return {f"{row['cell']} {row['proto']}": row for row in rows}
+    rows = [row for row in records.rows if row["server"].startswith(OURS) and "instr" in row]
+    prefix = lambda row: "" if row["server"] == OURS else f"{row['server'].removeprefix(OURS + '-')} "
+    return {f"{prefix(row)}{row['cell']} {row['proto']}": row for row in rows}
 
 
 def record(records):

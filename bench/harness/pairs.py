@@ -26,17 +26,20 @@ def measure(variants, records, plan):
             if target["section"] != "pairs":
                 continue
             kind, cell = target["cell"].split(" ", 1)
+            who = target.get("who", OURS)
+            if who != OURS and who not in names:
+                continue
             try:
                 if kind == "client":
                     each = client_of(stack, up, target, cell, seconds)
                 else:
                     each = server_of(stack, up, names, target, kind, cell, seconds)
                 for turn in range(pairs):
-                    base, ours = each(target["against"]), each(OURS)
-                    found = {"ratio": ours / base, "ours": ours, "base": base}
-                    records.add(OURS, target["proto"], target["cell"], found, round=turn)
+                    base, ours = each(target["against"]), each(who)
+                    found = {"ratio": ours / base, "difference": ours - base, "ours": ours, "base": base}
+                    records.add(who, target["proto"], target["cell"], found, round=turn)
             except (Wrong, KeyError) as why:
-                records.fail(OURS, target["proto"], target["cell"], why)
+                records.fail(who, target["proto"], target["cell"], why)
 
 
 def server_of(stack, up, names, target, kind, cell, seconds):
@@ -77,10 +80,11 @@ def client_of(stack, up, target, cell, seconds):
 def tables(records):
     rows = []
     for cell in records.cells:
-        for _, proto in records.who(cell):
-            ratios = sorted(records.values(OURS, proto, cell, "ratio"))
-            ours, base = (records.median(OURS, proto, cell, figure) for figure in ("ours", "base"))
+        for who, proto in records.who(cell):
+            ratios = sorted(records.values(who, proto, cell, "ratio"))
+            ours, base = (records.median(who, proto, cell, figure) for figure in ("ours", "base"))
             spread = f"{short(ratios[len(ratios) // 4])} to {short(ratios[-1 - len(ratios) // 4])}"
-            rows.append([f"{cell} ({proto[:4]})", short(statistics.median(ratios)), spread, short(ours), short(base)])
+            about = f"{cell} ({proto[:4]})" if who == OURS else f"{cell} ({proto[:4]}), {who.removeprefix(OURS + '-')}"
+            rows.append([about, short(statistics.median(ratios)), spread, short(ours), short(base)])
     head = ["cell", "ratio", "half of them between", "ours", "compared with"]
     yield Table("pairs", "Ratios, taken in pairs", head, rows, "", [])

@@ -11,6 +11,7 @@ from harness.place import BENCH, BUILD, HOME, ROOT, quiet, say
 # Packages of Rust programs by the name that servers.toml gives them; the first crate is the one whose version is told.
 RUST = {
     "bowline": ("servers/bowline", ["bowline"]),
+    "bowline-protected": ("servers/bowline", ["bowline"]),
     "bare": ("servers/bare", ["hyper", "axum"]),
     "rmcp": ("servers/rmcp", ["rmcp"]),
     "tower-mcp": ("servers/tower-mcp", ["tower-mcp"]),
@@ -30,7 +31,9 @@ def install(packages, clients):
     clients = [f"clients/{package}" for package in packages if clients and (BENCH / "clients" / package).is_dir()]
     for package in ["load", *packages, *clients]:
         say(f"building {package}")
-        if package in RUST:
+        if package == "bowline-protected":
+            rust(RUST[package][0], "--features", "protected", "--bin", package)
+        elif package in RUST:
             rust(RUST[package][0])
         elif package == PROGRAM:
             program()
@@ -71,13 +74,13 @@ def node_home(name, listed):
     return home
 
 
-def rust(package):
+def rust(package, *flags):
     folder, locked = BENCH / package, ["--locked"]
     if folder.name == "bowline":
         # It is measured with the versions that the workspace is tested with; cargo drops what it does not need.
         shutil.copy(ROOT / "Cargo.lock", folder / "Cargo.lock")
         locked = []
-    command = ["cargo", "build", "--release", "--quiet", *locked, "--manifest-path", folder / "Cargo.toml"]
+    command = ["cargo", "build", "--release", "--quiet", *locked, *flags, "--manifest-path", folder / "Cargo.toml"]
     quiet(command, env={"CARGO_TARGET_DIR": str(BUILD)})
 
 

@@ -20,6 +20,7 @@ class Variant:
         self.name, self.package = name, table["package"]
         self.commands = {kind: table[kind] for kind in ("http", "stdio") if kind in table}
         self.protos, self.groups = table["protos"], table["groups"]
+        self.token = (BENCH / table["token"]).read_text().strip() if "token" in table else None
 
     def command(self, kind, port=None, more=()):
         text = self.commands[kind].format(bin=BUILD / "release", home=HOME, port=port)
@@ -35,7 +36,8 @@ def chosen(quick, only, others=frozenset()):
         if unknown := set(only) - known - others:
             raise SystemExit(f"there is no server {', '.join(sorted(unknown))}")
         return [variant for variant in variants if {variant.name, variant.package} & set(only)]
-    return [variant for variant in variants if ("quick" if quick else "main") in variant.groups]
+    wanted = {"quick"} if quick else {"main", "pairs"}
+    return [variant for variant in variants if wanted & set(variant.groups)]
 
 
 class Wrong(Exception):
@@ -62,7 +64,9 @@ class Running:
 
     def __init__(self, variant, *, more=(), before=(), pinned=True, env=None, path="/mcp", cpu=SERVER_CPU):
         self.name, self.port = variant.name, free_port()
-        self.url = f"http://127.0.0.1:{self.port}{path}"
+        # The load generator sends a user name as bearer token.
+        user = f"{variant.token}@" if getattr(variant, "token", None) else ""
+        self.url = f"http://{user}127.0.0.1:{self.port}{path}"
         pin = ["taskset", "-c", str(cpu)] if pinned else []
         command = [*pin, *map(str, before), *variant.command("http", self.port, more)]
         quiet = subprocess.DEVNULL

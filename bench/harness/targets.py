@@ -21,17 +21,18 @@ def check(sections, whole):
         relative = "against" in target or "against_cell" in target
         base = 1
         if paired:
-            values = records.values(who, proto, cell, "ratio")
+            paired = "difference" if target.get("difference") else "ratio"
+            values = records.values(who, proto, cell, paired)
         elif relative:
             base = records.median(target.get("against", who), proto, target.get("against_cell", cell), figure)
         if not values or not base:
             unmeasured.append(target["what"])
             continue
-        figure = "ratio" if paired else figure
+        figure = paired or figure
         found = (max(values) if target.get("worst") else records.median(who, proto, cell, figure)) / base
         bound = target.get("at_most", target.get("at_least"))
         met = found <= bound if "at_most" in target else found >= bound
-        unit = " ×" if relative else ""
+        unit = " µs more" if target.get("difference") else " ×" if relative else ""
         known = target.get("known")
         tolerated = known is not None and (found <= known if "at_most" in target else found >= known)
         verdict = "met" if met else "known" if tolerated else "MISSED"

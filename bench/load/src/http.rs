@@ -13,6 +13,8 @@ pub struct Url {
     pub addr: SocketAddr,
     pub host: String,
     pub path: String,
+    /// `Authorization`, from the user name.
+    authorization: String,
 }
 
 impl Url {
@@ -22,7 +24,11 @@ impl Url {
             Some(i) => (&s[..i], &s[i..]),
             None => (s, "/"),
         };
+        let (token, host) = host.split_once('@').unwrap_or(("", host));
+        let authorization =
+            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
         Ok(Self {
+            authorization,
             addr: host.parse().map_err(|e| format!("bad address {host}: {e}"))?,
             host: host.into(),
             path: path.into(),
@@ -278,9 +284,10 @@ pub fn reply_value(h: &Head, body: &[u8]) -> Res<Value> {
 
 pub fn post(url: &Url, headers: &str, body: &[u8]) -> Vec<u8> {
     let mut v = format!(
-        "POST {} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\n\r\n",
+        "POST {} HTTP/1.1\r\nHost: {}\r\n{}{headers}Content-Length: {}\r\n\r\n",
         url.path,
         url.host,
+        url.authorization,
         body.len()
     )
     .into_bytes();
