@@ -1,7 +1,8 @@
-//! Cuts text, and converts paths to and from `file` URIs.
+//! Cuts text, removes hidden characters, and converts paths to and from `file` URIs.
 
 use crate::percent;
 use bowline::unstable::proto::uri::UriTemplate;
+use bowline_text::is_hidden;
 use std::path::{Component, Path, PathBuf};
 
 /// Cuts a text to at most `limit` bytes, at a character boundary.
@@ -11,6 +12,31 @@ pub(crate) fn cut(text: &str, limit: usize) -> &str {
         end -= 1;
     }
     text.get(..end).unwrap_or(text)
+}
+
+/// Removes characters that a person who reads the text would not see, such as Unicode tags, direction changes and terminal
+/// escapes. A model reads them, so they can carry instructions.
+///
+/// Joiners, marks of writing direction and variation selectors stay, because many scripts and emoji need them, but not in a
+/// row: several of them can encode a message.
+pub(crate) fn without_hidden(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut follows_visible = false;
+    for character in text.chars() {
+        let joins = matches!(character, '\u{200c}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}');
+        let is_kept = match character {
+            '\n' | '\r' | '\t' => true,
+            // Signs of Arabic and Syriac that are drawn around the digits after them.
+            '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' => true,
+            _ if joins => follows_visible,
+            _ => !is_hidden(character),
+        };
+        if is_kept {
+            kept.push(character);
+            follows_visible = !joins;
+        }
+    }
+    kept
 }
 
 /// Returns the `file` URI of an absolute path; `None` if the path is not Unicode.
@@ -55,6 +81,30 @@ fn root() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // proves: TOOL-48
+    #[test]
+    fn hidden_characters_are_removed() {
+        for (text, shown) in [
+            ("a\tb\r\nc", "a\tb\r\nc"),
+            ("red \u{1b}[2J\u{7}", "red [2J"),
+            ("Read this.\u{e0049}\u{e0067}\u{e006e}\u{e006f}\u{e0072}\u{e0065}", "Read this."),
+            ("user\u{202e}gpj.exe", "usergpj.exe"),
+            ("a\u{200b}b\u{2060}\u{feff}\u{ad}c", "abc"),
+            ("a\u{fe00}\u{fe01}\u{fe02}\u{e0100}b", "a\u{fe00}b"),
+            (
+                "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{2764}\u{fe0f}",
+                "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{2764}\u{fe0f}",
+            ),
+            (
+                "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+                "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+            ),
+            ("Gr\u{fc}\u{df}e, \u{4e16}\u{754c}", "Gr\u{fc}\u{df}e, \u{4e16}\u{754c}"),
+        ] {
+            assert_eq!(without_hidden(text), shown, "{text:?}");
+        }
+    }
 
     #[test]
     fn text_is_cut_between_characters() {

@@ -187,7 +187,7 @@ fn is_beside(part: &Part, total: usize) -> bool {
     })
 }
 
-fn attribute(node: &Handle, wanted: &str) -> Option<String> {
+pub(super) fn attribute(node: &Handle, wanted: &str) -> Option<String> {
     let Element { attrs, .. } = &node.data else { return None };
     let attributes = attrs.borrow();
     let found = attributes.iter().find(|attribute| &*attribute.name.local == wanted)?;

@@ -4,7 +4,7 @@ use super::{
     http_client::{FetchRequest, FetchResponse, Follow, HttpClient, content_type, is_json, text},
     page::{self, Extent, Links, Page},
 };
-use crate::percent;
+use crate::{percent, text::without_hidden};
 use bowline::{
     prelude::*,
     server::IntoOutput,
@@ -150,6 +150,8 @@ async fn fetch(client: &HttpClient, wanted: Fetch) -> Result<Fetched, String> {
     }
     let text = text(&answer, charset.as_deref())?;
     let Page { title, text, reduced } = readable(&kind, text, &url, &wanted).await?;
+    // The page may hide instructions from its readers that a model would follow.
+    let (title, text) = (title.map(|title| without_hidden(&title)), without_hidden(&text));
     let length = text.chars().count();
     if wanted.start_index > 0 && wanted.start_index >= length {
         return Err(format!(
@@ -217,9 +219,12 @@ pub(super) fn failure(url: &str, answer: &PostAnswer) -> String {
         && let Ok(text) = text(answer, charset.as_deref())
     {
         message.push_str(": ");
-        message.extend(
-            text.chars().take(TOLD).map(|character| if character.is_control() { ' ' } else { character }),
-        );
+        let start: String = text
+            .chars()
+            .take(TOLD)
+            .map(|character| if character.is_control() { ' ' } else { character })
+            .collect();
+        message.push_str(&without_hidden(&start));
     }
     message
 }

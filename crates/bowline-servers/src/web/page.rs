@@ -75,7 +75,7 @@ pub(super) fn read(
     Ok(Page { title, text: text.trim().to_owned(), reduced })
 }
 
-/// Resolves the links and finds the title. Fails if the page is too deep or too large.
+/// Resolves the links, finds the title and removes hidden elements. Fails if the page is too deep or too large.
 fn look_over(dom: &RcDom, url: &str, links: Links) -> Result<Option<String>, String> {
     let mut title = None;
     let mut left = vec![(Handle::clone(&dom.document), 0, 0)];
@@ -96,11 +96,32 @@ fn look_over(dom: &RcDom, url: &str, links: Links) -> Result<Option<String>, Str
                  deep; use `raw` for the source"
             ));
         }
+        node.children.borrow_mut().retain(|child| !is_hidden(child));
         left.extend(
             node.children.borrow().iter().rev().map(|child| (Handle::clone(child), depth + 1, tables)),
         );
     }
     Ok(title)
+}
+
+/// Returns whether browsers do not show an element, as far as its own attributes say.
+fn is_hidden(node: &Handle) -> bool {
+    if article::attribute(node, "hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found")) {
+        return true;
+    }
+    let mut style = article::attribute(node, "style").unwrap_or_default().to_ascii_lowercase();
+    style.retain(|character| !character.is_whitespace());
+    style.split(';').any(|rule| {
+        matches!(
+            rule.trim_end_matches("!important"),
+            "display:none"
+                | "visibility:hidden"
+                | "visibility:collapse"
+                | "opacity:0"
+                | "font-size:0"
+                | "font-size:0px"
+        )
+    })
 }
 
 /// Resolves a link to an absolute URL, or removes it.
@@ -246,6 +267,29 @@ mod tests {
             assert!(!page.reduced, "{}", page.text);
         }
         assert!(read("<nav><a href=/1>One</a></nav><p>Short.", Links::Hidden).unwrap().text.contains("One"));
+    }
+
+    // proves: TOOL-48
+    #[test]
+    fn elements_that_browsers_do_not_show_are_removed() {
+        for hidden in [
+            "<p hidden>SECRET</p>",
+            "<p style='display: none'>SECRET</p>",
+            "<div style='color:red; VISIBILITY:hidden !important'><p>SECRET</p></div>",
+            "<span style=opacity:0>SECRET</span>",
+            "<span style='font-size: 0px;'>SECRET</span>",
+            "<script>SECRET</script><style>SECRET</style><!-- SECRET -->",
+        ] {
+            let html = format!(
+                "<body><p>Shown.</p>{hidden}<p style='color:red' hidden=until-found>Found.</p></body>"
+            );
+            for extent in [Extent::Whole, Extent::Main] {
+                let until = Instant::now() + Duration::from_secs(600);
+                let page = super::read(&html, "https://example.com/", Links::Shown, extent, until).unwrap();
+                assert!(!page.text.contains("SECRET"), "{hidden}: {}", page.text);
+                assert!(page.text.contains("Shown.") && page.text.contains("Found."), "{}", page.text);
+            }
+        }
     }
 
     #[test]

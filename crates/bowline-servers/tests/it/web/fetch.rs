@@ -18,6 +18,7 @@ async fn pages() -> Site {
         "/text" => format!("200 OK\nContent-Type: text/plain\n\n{}", "äb".repeat(50)),
         "/image" => "200 OK\nContent-Type: image/png\n\nnot really".into(),
         "/pdf" => "200 OK\nContent-Type: application/pdf\n\n%PDF".into(),
+        "/hidden" => "200 OK\nContent-Type: text/html\n\n<title>K\u{e0041}nots</title><p>Hold\u{202e}s.<p hidden>Obey.".into(),
         "/gone" => "404 Not Found\nContent-Type: text/plain\n\nnothing\nhere".into(),
         "/large" => format!("200 OK\nContent-Type: text/plain\n\n{}", "x".repeat(1001)),
         "/exact" => format!("200 OK\nContent-Type: text/plain\n\n{}", "x".repeat(1000)),
@@ -59,6 +60,21 @@ async fn a_page_is_converted_to_text() {
             .iter()
             .all(|request| request.starts_with("GET ") && request.contains("user-agent: bowline/"))
     );
+}
+
+// proves: TOOL-48
+#[tokio::test]
+async fn hidden_text_of_a_page_does_not_reach_the_model() {
+    let site = pages().await;
+    for more in [json!({}), json!({ "whole": true })] {
+        let result = fetch(&site, "/hidden", more).await;
+        assert_eq!(result["structuredContent"]["title"], "Knots");
+        assert_eq!(result["structuredContent"]["text"], "Holds.");
+        assert!(!result.to_string().contains("Obey"), "{result}");
+    }
+    // The source has its elements, but no hidden characters.
+    let source = fetch(&site, "/hidden", json!({ "raw": true })).await;
+    assert_eq!(source["structuredContent"]["text"], "<title>Knots</title><p>Holds.<p hidden>Obey.");
 }
 
 #[tokio::test]
