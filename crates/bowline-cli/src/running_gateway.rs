@@ -304,6 +304,7 @@ mod tests {
 
     #[test]
     fn a_port_alone_means_loopback() {
+        // proves: HTTP-07
         let read = |text| address(text).map(|address| address.to_string());
         assert_eq!(read("8099").as_deref(), Ok("127.0.0.1:8099"));
         assert_eq!(read("localhost:8099").as_deref(), Ok("127.0.0.1:8099"));

@@ -367,6 +367,7 @@ mod tests {
 
     #[test]
     fn client_names_do_not_weaken_rules() {
+        // proves: META-24
         // V-104
         let rules = [Rule::deny().caller("evil*"), Rule::allow().caller("admin"), Rule::ask()];
         let by = |client, principal| Request { caller: Caller { client, principal }, ..call("a", "b") };

@@ -66,7 +66,7 @@ pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, HeaderValueError> {
 
 fn plain_value(value: &[u8]) -> Result<&str, HeaderValueError> {
     let allowed = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
-    // What blanks are left at the ends are those of ASCII that may stand there.
+    // Only ASCII whitespace may be at the ends.
     match str::from_utf8(value.trim_ascii()) {
         Ok(text) if value.iter().all(allowed) => Ok(text),
         _ => Err(HeaderValueError(ValueProblem::Character)),
@@ -242,6 +242,7 @@ mod tests {
 
     #[test]
     fn spaces_around_a_value_are_ignored() {
+        // proves: HDR-36
         assert_eq!(decode_value(b" \ta b \t").unwrap(), "a b");
         assert_eq!(decode_value(b" =?base64?SGVsbG8=?= ").unwrap(), "Hello");
         assert_eq!(decode_value(b"=?base64??=").unwrap(), "");

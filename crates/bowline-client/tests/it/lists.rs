@@ -162,7 +162,7 @@ async fn a_list_is_cached_for_its_ttl() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cached_page_answers_for_itself_only() {
-    // proves: CACHE-05, CACHE-19, CACHE-20
+    // proves: CACHE-05, CACHE-19, CACHE-20, CACHE-23
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     let (tools, ()) = both(client.tools(), async {
         serve(&mut peer, None, kept(page(&["a"], Some("1")), 60_000)).await;

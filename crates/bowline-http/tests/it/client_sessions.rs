@@ -22,7 +22,7 @@ fn look_at(asked: &Asked, session: &str, revision: &str) {
 
 #[tokio::test]
 async fn every_request_names_its_session_and_revision() {
-    // proves: HTTP-10, HTTP-11, HTTP-12, HTTP-13, HTTP-37, HTTP-38, HTTP-57, HTTP-61, HTTP-64, HTTP-65
+    // proves: HTTP-10, HTTP-11, HTTP-12, HTTP-13, HTTP-37, HTTP-38, HTTP-57, HTTP-61, HTTP-62, HTTP-64, HTTP-65
     for revision in REVISIONS {
         let mut peer = Peer::new().await;
         let target = peer.target();

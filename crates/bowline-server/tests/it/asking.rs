@@ -223,7 +223,7 @@ async fn joined_questions_reach_a_legacy_client_before_the_first_is_answered() {
 
 #[tokio::test]
 async fn a_declined_question_is_reported_to_the_model() {
-    // proves: ELIF-36
+    // proves: ELIF-35, ELIF-36
     for (action, text) in [("decline", "the user declined"), ("cancel", "the user cancelled")] {
         let mut modern = Peer::new(Server::new("inn").tool(book(Arc::default())));
         let mut params = json!({ "name": "book", "arguments": { "guests": 2 } });

@@ -271,6 +271,7 @@ async fn temperatures_are_limited_to_the_range_of_the_api() {
 
 #[tokio::test]
 async fn context_is_included_when_it_is_asked_for_and_there_is_some() {
+    // proves: SAMP-24
     for (wish, context, expected) in [
         (Some("thisServer"), Some("Tickets: 3 open."), Some("Tickets: 3 open.\n\nBe brief.")),
         (Some("allServers"), Some("Tickets: 3 open."), Some("Tickets: 3 open.\n\nBe brief.")),

@@ -184,7 +184,7 @@ async fn v51_a_redirect_of_the_token_endpoint_is_not_followed() {
     assert_eq!(world.count("POST", "/one/token"), 1);
 }
 
-// proves: AFLOW-36
+// proves: AFLOW-36, SEC-42
 #[tokio::test]
 async fn v58_endless_scope_demands_end_after_two_step_ups() {
     let world = World::new().await;

@@ -247,7 +247,7 @@ async fn v62_a_subscription_to_a_parent_reports_nothing_of_scoped_resources_belo
 
 #[tokio::test]
 async fn a_token_without_the_base_scope_is_told_everything_at_once() {
-    // proves: AFLOW-32, ADISC-29
+    // proves: AFLOW-32, ADISC-29, SEC-41
     let endpoint = endpoint(scoped_server(&Runs::default()), protect(&script()));
     refused(&endpoint, bearer(call("write"), "nothing"), "notes:read notes:write notes:sync").await;
     for ask in [call("list"), call("unknown"), Ask::modern("tools/list", json!({}))] {
