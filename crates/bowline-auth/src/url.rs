@@ -221,6 +221,7 @@ mod tests {
         }
     }
 
+    // proves: SEC-36
     #[test]
     fn only_https_and_loopback_are_learned() {
         let ok = |text, http| check_learned("x", text, http).is_ok();
@@ -230,6 +231,11 @@ mod tests {
         assert!(!ok("http://localhost:1/a", PlainHttp::Refused));
         assert!(!ok("http://localhost.evil.example/a", PlainHttp::Loopback));
         assert!(!ok("https://h/a#b", PlainHttp::Allowed));
+        for other in
+            ["javascript:alert(1)", "file:///etc/passwd", "ftp://h/a", "data:text/html,x", "HTTPSX://h/a"]
+        {
+            assert!(!ok(other, PlainHttp::Allowed), "{other}");
+        }
         let error = check_learned("the endpoint", "http://me:canary@h/", PlainHttp::Refused).unwrap_err();
         assert!(!error.to_string().contains("canary"), "{error}");
     }

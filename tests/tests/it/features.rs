@@ -1,8 +1,10 @@
 //! What takes several connections, many calls or every revision to show: what servers declare, list and leave behind.
 
-use bowline_server::{CompletionRequest, Ctx, Error, Prompt, Server, ServerHandle, Tool};
+use bowline_server::{CompletionRequest, Ctx, Error, Prompt, Resource, Server, ServerHandle, Tool};
 use bowline_testing::{Peer, Result};
-use bowline_types::{PromptArgument, Revision};
+use bowline_types::{
+    ContentBlock, PromptArgument, PromptMessage, RawJson, ResourceContents, ResourceLink, Revision,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -287,7 +289,7 @@ async fn a_model_that_never_stops_using_tools_is_stopped() -> Result {
     Ok(())
 }
 
-// proves: JSON-06
+// proves: JSON-06, JSON-07
 #[tokio::test]
 async fn every_schema_in_a_list_is_valid_in_its_dialect() -> Result {
     let mut checked = 0;
@@ -303,10 +305,86 @@ async fn every_schema_in_a_list_is_valid_in_its_dialect() -> Result {
             for schema in [&tool["inputSchema"], &tool["outputSchema"]].into_iter().filter(|it| !it.is_null())
             {
                 assert!(jsonschema::meta::is_valid(schema), "{revision}: {tool}");
+                let dialect = schema.get("$schema").and_then(Value::as_str);
+                assert!(dialect.is_none_or(|uri| uri.contains("2020-12")), "{revision}: {tool}");
                 checked += 1;
             }
         }
     }
     assert!(checked > 5, "only {checked} schemas were checked");
+    Ok(())
+}
+
+// proves: RES-10
+#[tokio::test]
+async fn a_read_may_return_several_contents() -> Result {
+    let folder = Resource::new("test://folder", "folder").handler(|| {
+        vec![
+            ResourceContents::text("test://folder/a", "one"),
+            ResourceContents::text("test://folder/b", "two"),
+        ]
+    });
+    let server = Server::new("shelf").resource(folder).build().expect("the server can be built");
+    for revision in Revision::ALL {
+        let mut peer = Peer::memory(&server)?;
+        declared(&mut peer, revision).await?;
+        let answer = ask(&mut peer, revision, "resources/read", json!({ "uri": "test://folder" })).await?;
+        let contents = answer["result"]["contents"].as_array().expect("a list of contents");
+        let uris: Vec<_> = contents.iter().map(|part| part["uri"].as_str()).collect();
+        assert_eq!(uris, [Some("test://folder/a"), Some("test://folder/b")], "{revision}: {answer}");
+    }
+    Ok(())
+}
+
+// proves: PRM-10
+#[tokio::test]
+async fn a_prompt_may_link_to_a_resource() -> Result {
+    let prompt = Prompt::new("guide").handler(|| {
+        vec![PromptMessage::user(ContentBlock::link(ResourceLink::new("test://manual", "manual")))]
+    });
+    let server = Server::new("shelf").prompt(prompt).build().expect("the server can be built");
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut peer = Peer::memory(&server)?;
+        declared(&mut peer, revision).await?;
+        let answer = ask(&mut peer, revision, "prompts/get", json!({ "name": "guide" })).await?;
+        let content = &answer["result"]["messages"][0]["content"];
+        assert_eq!(content["type"], "resource_link", "{revision}: {answer}");
+        assert_eq!(content["uri"], "test://manual", "{revision}: {answer}");
+    }
+    Ok(())
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    region: String,
+}
+
+// proves: HDR-17
+#[tokio::test]
+async fn annotations_for_headers_do_not_matter_on_a_byte_stream() -> Result {
+    let schema = json!({
+        "type": "object",
+        "properties": { "region": { "type": "string", "x-mcp-header": "Region" } },
+        "required": ["region"],
+    });
+    let locate =
+        Tool::new("locate").input_schema(RawJson::from(schema)).handler(|Place { region }: Place| region);
+    let mut peer = Peer::memory(Server::new("map").tool(locate))?;
+    let params = json!({ "name": "locate", "arguments": { "region": "north" } });
+    let answer = peer.modern("tools/call", params).await?;
+    assert_eq!(answer["result"]["content"][0]["text"], "north", "{answer}");
+    Ok(())
+}
+
+// proves: TOOL-25
+#[tokio::test]
+async fn a_server_that_embeds_resources_declares_them() -> Result {
+    for revision in Revision::ALL {
+        let mut peer = Peer::memory(fixture("everything"))?;
+        let capabilities = declared(&mut peer, revision).await?;
+        let answer = ask(&mut peer, revision, "tools/call", json!({ "name": "embedded" })).await?;
+        assert_eq!(answer["result"]["content"][0]["type"], "resource", "{revision}: {answer}");
+        assert!(capabilities["resources"].is_object(), "{revision}: {capabilities}");
+    }
     Ok(())
 }

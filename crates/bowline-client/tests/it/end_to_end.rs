@@ -81,12 +81,15 @@ async fn connected(builder: ClientBuilder, server: Server, revision: Revision) -
 
 #[tokio::test(start_paused = true)]
 async fn everything_a_server_offers_can_be_used() {
+    // proves: LIFE-28
     for revision in Revision::ALL {
         let client = connected(Client::builder(), server(), revision).await;
         let about = client.server();
         assert_eq!(about.revision, revision);
         assert_eq!(about.server_info.as_ref().unwrap().name, "everything");
         assert_eq!(about.instructions.as_deref(), Some("Add things."));
+        let silent = connected(Client::builder(), Server::new("silent"), revision).await;
+        assert_eq!(silent.server().instructions, None);
         let tools: Vec<_> = client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect();
         assert_eq!(tools.len(), 5, "{revision}");
         let sum: Sum = client.call_as("add", json!({ "a": 1, "b": 2 })).await.unwrap();

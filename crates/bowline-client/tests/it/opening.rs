@@ -275,6 +275,23 @@ async fn an_unoffered_version_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_error_that_names_supported_versions_is_reported() {
+    // proves: LIFE-27
+    let (end, server) = memory();
+    let mut peer = Peer::new(server);
+    let script = async {
+        let greeting = peer.expect("initialize").await;
+        let data = json!({ "supported": ["1900-01-01"], "requested": greeting["params"]["protocolVersion"] });
+        let error = json!({ "code": -32602, "message": "unsupported protocol version", "data": data });
+        peer.send(json!({ "jsonrpc": "2.0", "id": greeting["id"], "error": error })).await;
+        peer.ended().await;
+    };
+    let (client, ()) = both(Client::builder().revisions(LEGACY).connect(end), script).await;
+    let error = client.unwrap_err();
+    assert!(error.open().is_some() && error.to_string().contains("the server 1900-01-01"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_silent_handshake_fails_and_is_not_cancelled() {
     // proves: CANCEL-03, LIFE-26, LIFE-21
     let (end, server) = memory();

@@ -66,6 +66,61 @@ async fn errors_of_the_server_differ_from_local_ones() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn invalid_arguments_may_be_an_error_or_a_failed_result() {
+    // proves: TOOL-30
+    for revision in Revision::ALL {
+        let (client, mut peer) = connect(Client::builder(), revision, json!({ "tools": {} })).await;
+        let (result, ()) = both(client.call("a", json!({ "x": 1 })), async {
+            let request = peer.expect("tools/call").await;
+            peer.fail(&request, -32602, "expected `x` to be a string").await;
+        })
+        .await;
+        let error = result.unwrap_err();
+        assert_eq!(error.as_rpc().map(|error| error.code), Some(-32602), "{revision}: {error}");
+        let (result, ()) = both(client.call("a", json!({ "x": 1 })), async {
+            let request = peer.expect("tools/call").await;
+            let mut failed = text_result("expected `x` to be a string");
+            failed["isError"] = json!(true);
+            peer.reply(&request, failed).await;
+        })
+        .await;
+        let result = result.unwrap();
+        assert!(result.is_error() && result.text() == "expected `x` to be a string", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscribing_needs_its_own_capability() {
+    // proves: RES-04
+    for (resources, can_subscribe) in [
+        (json!({}), false),
+        (json!({ "listChanged": true }), false),
+        (json!({ "subscribe": true }), true),
+        (json!({ "subscribe": true, "listChanged": true }), true),
+    ] {
+        let capabilities = json!({ "resources": resources });
+        let (client, mut peer) = connect(Client::builder(), V2025_11_25, capabilities.clone()).await;
+        let (listed, ()) = both(client.resources(), async {
+            let request = peer.expect("resources/list").await;
+            peer.reply(&request, json!({ "resources": [] })).await;
+        })
+        .await;
+        assert!(listed.is_ok(), "{capabilities}");
+        if can_subscribe {
+            let (subscribed, ()) = both(client.subscribe("a:1"), async {
+                let request = peer.expect("resources/subscribe").await;
+                peer.reply(&request, json!({})).await;
+            })
+            .await;
+            assert!(subscribed.is_ok(), "{capabilities}");
+        } else {
+            assert!(client.subscribe("a:1").await.unwrap_err().is_unsupported(), "{capabilities}");
+            peer.quiet().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn dropping_a_request_cancels_it_once() {
     // proves: CANCEL-01, CANCEL-02, CANCEL-05, CANCEL-06, CANCEL-10, CANCEL-11, CANCEL-14, STDIO-13
     for revision in Revision::ALL {

@@ -301,6 +301,22 @@ async fn a_form_is_filled_in_field_by_field() {
 }
 
 #[tokio::test]
+async fn urls_in_a_form_are_plain_text() {
+    // proves: ELIF-43
+    let schema =
+        ElicitSchema::new().field("site", StringSchema::new().description("See https://a.example/x"));
+    let question = Question::Form {
+        server: "shop".into(),
+        message: "Open \u{1b}]8;;https://evil.example\u{1b}\\https://a.example\u{1b}]8;;\u{1b}\\ first"
+            .into(),
+        schema: Box::new(schema),
+    };
+    let (_, screen) = dialog(":decline\n", question).await;
+    assert!(screen.contains("https://a.example/x"), "{screen}");
+    assert!(!screen.contains('\u{1b}'), "{screen}");
+}
+
+#[tokio::test]
 async fn a_form_can_be_declined_and_cancelled_at_any_point() {
     // proves: ELIF-26, ELIF-28, ELIF-32
     for (answers, expected) in [

@@ -82,3 +82,20 @@ pub(super) async fn finished(near: &mut Peer, call: &Value) {
     let answer = near.response(call).await.expect("the call ends");
     assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
 }
+
+#[tokio::test]
+async fn servers_that_report_the_same_name_are_distinguished_by_their_configured_names() {
+    // proves: TOOL-16
+    let server = |text: &'static str| {
+        Server::new("same").tool(Tool::new("hello").handler(move || text)).build().expect("it can be built")
+    };
+    let guard = Guard::builder().policy(Policy::new([Rule::allow()])).build();
+    let host = Host::builder().add("one", server("1")).add("two", server("2")).guard(guard).build();
+    let handle = host.open(Server::new("gateway")).expect("the gateway can be built");
+    let mut near = caller(&handle).await;
+    for (name, text) in [("one__hello", "1"), ("two__hello", "2")] {
+        let answer = near.request("tools/call", json!({ "name": name })).await.expect("the call ends");
+        assert_eq!(answer["result"]["content"][0]["text"], text, "{answer}");
+    }
+    host.close().await;
+}

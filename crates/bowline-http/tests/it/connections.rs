@@ -66,6 +66,24 @@ fn text(method: &str, name: &str) -> String {
     text
 }
 
+// proves: HDR-44
+#[tokio::test]
+async fn too_many_or_too_long_headers_are_refused_before_the_body_is_read() {
+    let address = serve(HttpOptions::new()).await;
+    for headers in ["X-A: b\r\n".repeat(10_000), format!("Mcp-Name: =?base64?{}?=\r\n", "A".repeat(1 << 20))]
+    {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head =
+            format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n{headers}\r\n");
+        // The server may close the connection while the head is written. The body is never sent.
+        let _ = stream.write_all(head.as_bytes()).await;
+        let mut reply = Vec::new();
+        let _ = timeout(Duration::from_secs(60), stream.read_to_end(&mut reply)).await.unwrap();
+        let reply = String::from_utf8_lossy(&reply);
+        assert!(reply.is_empty() || reply.starts_with("HTTP/1.1 431"), "{reply}");
+    }
+}
+
 /// Reads until something stands there, or the connection ends.
 async fn read_until(stream: &mut TcpStream, needle: &str) -> Option<String> {
     let mut seen = Vec::new();

@@ -364,6 +364,39 @@ async fn a_batch_is_answered_as_one() {
 }
 
 #[tokio::test]
+async fn a_streamed_batch_has_one_response_per_request() {
+    // proves: HTTP-21
+    let gate = Arc::new(Notify::new());
+    gate.notify_one();
+    let endpoint = HttpService::new(server(gate)).unwrap();
+    let session = Session::open(&endpoint, "2025-03-26").await;
+    let params = json!({ "name": "gated", "_meta": { "progressToken": 2 } });
+    let batch = json!([
+        { "jsonrpc": "2.0", "id": 1, "method": "ping" },
+        { "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params },
+    ]);
+    let mut told = session.post(&batch).await;
+    let mut ids = Vec::new();
+    while let Some((_, message)) = told.message().await {
+        let messages = message.as_array().cloned().unwrap_or_else(|| vec![message]);
+        ids.extend(messages.iter().filter(|it| it.get("result").is_some()).map(|it| it["id"].as_i64()));
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, [Some(1), Some(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_expires_ends_its_stream() {
+    // proves: HTTP-26
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-11-25").await;
+    let mut standing = session.get(None).await;
+    let ended = tokio::time::timeout(Duration::from_secs(25 * 3600), standing.message()).await;
+    assert_eq!(ended, Ok(None), "the stream ends with its session after a day");
+    assert_eq!(session.call(1, "now").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn two_calls_of_the_same_id_are_both_answered() {
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-11-25").await;
@@ -446,7 +479,10 @@ async fn sessions_without_a_principal_have_a_limit_of_their_own() {
 
 #[tokio::test]
 async fn the_first_revision_has_two_endpoints() {
-    // proves: SSE-01, SSE-02, SSE-04, SSE-06, HTTP-03, HTTP-98
+    // proves: SSE-01, SSE-02, SSE-04, SSE-06, SSE-07, HTTP-03, HTTP-98
+    let default = HttpService::new(server(Arc::default())).unwrap();
+    let told = Ask::new(Method::GET).path("/sse").send(&default).await;
+    assert!(told.status.is_client_error(), "this transport is off by default");
     let settings = HttpOptions::new().sse_path("/sse");
     let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;

@@ -317,7 +317,7 @@ async fn a_modern_server_names_its_revisions_to_a_legacy_client() {
 
 #[tokio::test]
 async fn an_invalid_message_is_refused_with_json() {
-    // proves: HTTP-03, HTTP-04, HTTP-17, HTTP-18
+    // proves: HTTP-03, HTTP-04, HTTP-05, HTTP-17, HTTP-18
     let endpoint = endpoint();
     let post = |body: &str| {
         Ask::post(&Value::Null).header("mcp-protocol-version", "2026-07-28").body(body.to_owned())
@@ -351,6 +351,9 @@ async fn an_invalid_message_is_refused_with_json() {
             (status, code),
             "{reply}"
         );
+        if status == 403 {
+            assert!(reply.get("id").is_none_or(serde_json::Value::is_null), "{reply}");
+        }
     }
     let accepted = post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
         .send(&endpoint)

@@ -112,9 +112,13 @@ async fn logs_have_the_eight_levels_in_their_order() {
 
 #[tokio::test]
 async fn a_session_sets_the_threshold_of_its_logs() {
-    // proves: LOG-03, LOG-05
+    // proves: LOG-03, LOG-05, LOG-07
     let mut peer = Peer::new(Server::new("shop").tool(work()));
     peer.initialize("2025-06-18").await;
+    // Before that the level is `info`.
+    let before = watch(&mut peer, json!({ "name": "work" })).await;
+    let logs = notes(&before, "notifications/message");
+    assert_eq!(logs, [json!({ "level": "error", "data": { "disk": "full" } })]);
     let set = peer.request("logging/setLevel", json!({ "level": "debug" })).await;
     assert_eq!(set["result"], json!({}));
     let before = watch(&mut peer, json!({ "name": "work" })).await;

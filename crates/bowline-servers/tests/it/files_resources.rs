@@ -13,6 +13,7 @@ fn server(folder: &Folder) -> Server {
 
 #[tokio::test]
 async fn files_at_the_top_are_listed_and_all_can_be_read() {
+    // proves: RES-27, RES-28, RES-30, RES-33
     let folder = Folder::with(&[("a b.md", "# A"), ("deep/b.json", "{}"), ("c%20d", "c")]);
     folder.write("x.png", b"\x89PNG\r\n\x1a\n");
     for revision in REVISIONS {
@@ -47,6 +48,8 @@ async fn files_at_the_top_are_listed_and_all_can_be_read() {
         }
         let templates = client.templates().await.unwrap();
         assert_eq!(templates.len(), 1);
+        // The files have different types.
+        assert_eq!(templates[0].mime_type, None);
     }
 }
 
@@ -126,7 +129,7 @@ async fn subscribers_are_notified_of_changes() {
 
 #[tokio::test]
 async fn roots_of_the_client_restrict_access() {
-    // proves: ROOT-14, ROOT-15
+    // proves: RES-24, ROOT-13, ROOT-14, ROOT-15, ROOT-18
     let folder = Folder::with(&[("one/a", "1"), ("two/b", "2"), ("c", "3")]);
     for revision in REVISIONS {
         let client = connect_with(server(&folder), revision, Some(vec![Root::new(folder.uri("one"))])).await;
@@ -160,6 +163,16 @@ async fn roots_of_the_client_restrict_access() {
             assert!(told.contains("do not overlap"), "{told}");
         }
         assert_eq!(folder.read("c"), "3");
+
+        // A root that is deleted allows nothing, and the server continues with another.
+        folder.write("gone/d", "4");
+        client.set_roots([Root::new(folder.uri("gone"))]).unwrap();
+        assert_eq!(text(&client, "read_file", json!({ "path": "d" })).await, "4");
+        std::fs::remove_dir_all(folder.top.join("gone")).unwrap();
+        refused(&client, "read_file", json!({ "path": "d" })).await;
+        assert!(client.read(folder.uri("gone/d")).await.is_err());
+        client.set_roots([Root::new(folder.uri("one"))]).unwrap();
+        assert_eq!(text(&client, "read_file", json!({ "path": "a" })).await, "1");
     }
 }
 
