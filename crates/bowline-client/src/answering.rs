@@ -94,7 +94,11 @@ pub(crate) async fn answer_all(
     requests: InputRequests,
 ) -> Result<InputResponses> {
     if requests.len() > MAX_QUESTIONS {
-        return Err(Kind::Unanswerable(format!("{} questions at once", requests.len())).into());
+        return Err(Kind::Unanswerable(format!(
+            "{} questions at once, more than the limit of {MAX_QUESTIONS}",
+            requests.len()
+        ))
+        .into());
     }
     let mut tasks = JoinSet::new();
     let mut answers: Vec<(String, Option<RawJson>)> = Vec::with_capacity(requests.len());

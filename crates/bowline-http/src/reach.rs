@@ -15,7 +15,7 @@ pub enum AddressKind {
     Unspecified,
     /// A private network.
     Private,
-    /// The network of a provider behind its NAT.
+    /// The carrier-grade NAT of a provider.
     CarrierNat,
     /// The local link, where cloud providers have their metadata services.
     LinkLocal,

@@ -41,7 +41,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// The text of one value; it borrows from the input if the deserializer can lend it.
+/// The text of one value, borrowed from the input if the deserializer supports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawText<'a>(pub Cow<'a, str>);
 

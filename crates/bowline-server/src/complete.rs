@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, future::Future, marker::PhantomData, sync:
 #[non_exhaustive]
 #[doc(alias = "completion/complete")]
 pub struct CompletionRequest {
-    /// What the user has typed so far.
+    /// The input so far.
     pub value: String,
     /// The other arguments that already have a value.
     pub arguments: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! What reading a resource may return.
+//! The types that reading a resource may return.
 
 use crate::{Error, IntoError, output::Json};
 use bowline_types::{RawJson, ReadResourceResult, ResourceContents};

@@ -1,4 +1,4 @@
-//! What a handler can do besides returning: ask, report, remember, look at its caller.
+//! The context of a handler: questions, progress, logs, and the caller.
 
 use crate::{
     Error, FromJson, HandlerError, ProgressTotal, ProgressValue, Registry, Result, elicit, round::Log,
@@ -127,7 +127,7 @@ impl Ctx {
         Ok(match result.action {
             ElicitAction::Accept => {
                 let mut content = result.content.unwrap_or_default();
-                // 2025-06-18 has no lists; its clients were asked for a text instead.
+                // 2025-06-18 has no lists in forms; its clients were asked for a text instead.
                 if self.inner.client.revision < Revision::V2025_11_25 {
                     requested_schema.restore_lists(&mut content);
                 }
@@ -182,7 +182,7 @@ impl Ctx {
         Ok(Some(id))
     }
 
-    /// Tells the client that what the user was sent to do is done, in revisions that know of it.
+    /// Notifies the client that a URL elicitation is complete, in revisions that support it.
     pub fn visit_done(&self, visit: &Visit) {
         if let Some(elicitation_id) = visit.id.clone() {
             self.inner.notifier.emit(CallNotification::ElicitationComplete { elicitation_id });
@@ -351,7 +351,7 @@ impl Ctx {
         self.inner.notifier.emit(CallNotification::Progress { progress, total, message: None });
     }
 
-    /// Reports how far the work has come, with a word on what is being done.
+    /// Reports progress with a message.
     pub fn progress_with(
         &self,
         done: impl ProgressValue,
@@ -411,7 +411,7 @@ impl Ctx {
         self.inner.notifier.emit(CallNotification::CloseStream);
     }
 
-    /// Tells subscribers that a resource has changed.
+    /// Notifies subscribers that a resource has changed.
     pub fn resource_updated(&self, uri: impl Into<String>) {
         self.inner.registry.hub().publish(&Change::Resource(uri.into()));
     }
@@ -436,7 +436,7 @@ impl Ctx {
     }
 }
 
-/// Checks what is about to be sent under a custom name.
+/// Checks a custom method name and its parameters before sending.
 fn custom_params(method: &str, params: &impl Serialize) -> Result<Option<RawJson>> {
     let wrong = |reason: String| Error::internal(format!("cannot send `{method}`: {reason}"));
     check_custom_name(method).map_err(wrong)?;

@@ -1,4 +1,4 @@
-//! The server behind its connections: finds what a call names and runs it.
+//! Dispatches calls: finds the tool, resource or prompt that a call names, and runs it.
 
 use crate::{
     Ctx, Error,
@@ -35,7 +35,7 @@ use std::{
     task::Poll,
 };
 
-/// A server that has begun to serve.
+/// A running server.
 pub(crate) struct Core {
     pub(crate) profile: Arc<Profile>,
     pub(crate) registry: Registry,
@@ -182,7 +182,7 @@ impl Core {
         let uri = call.params.uri()?;
         bowline_proto::uri::validate_uri(&uri)
             .map_err(|error| RpcError::invalid_params(format!("`uri`: {error}")))?;
-        // What a caller may not see is passed over, for what else has the URI.
+        // A resource that the caller may not see is skipped; another one may match the URI.
         let visible = |resource: &&Arc<Resource>| allows(resource.guard.as_ref(), &call.client);
         let fixed = snapshot.resources.get(&uri).filter(visible).map(|resource| (resource, Vec::new()));
         let found = fixed.or_else(|| {
@@ -201,7 +201,7 @@ impl Core {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
                 if result.contents.is_empty() {
-                    // An empty list would tell a client that the resource exists.
+                    // An empty list would reveal that the resource exists.
                     return Err(RpcError::resource_not_found(&uri));
                 }
                 resource.complete_result(&uri, &mut result);
@@ -342,7 +342,7 @@ impl Core {
         if asked.replay.rounds() > limit {
             return Err(RpcError::internal(format!("`{name}` requested input in more than {limit} rounds")));
         }
-        // What is not sealed has the same limit.
+        // Values that are not sealed have the same limit.
         if client.revision.era() == Era::Legacy {
             check_size(&asked)?;
         }
@@ -387,7 +387,7 @@ impl Core {
     }
 }
 
-/// How far a call of a tool has come when it is polled for the first time.
+/// The state of a tool call after its first poll.
 enum Begun {
     Done(Outcome),
     Running(Ctx, BoxFuture<'static, Result<CallToolResult, Error>>),
@@ -496,7 +496,7 @@ fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcEr
     let text = error.to_string();
     match error.into_kind() {
         Kind::Rpc(error) => Err(error),
-        // 2026-07-28 has a code for it; before, the model is told instead.
+        // 2026-07-28 has an error code for this; in older revisions the model is informed.
         Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
             Err(RpcError::missing_capability(&needed))
         }

@@ -41,7 +41,7 @@ fn form(root: &Value) -> Result<ElicitSchema, String> {
     Ok(form)
 }
 
-/// One field, with references resolved and what only Rust knows left out.
+/// Converts one field: resolves references, and removes keywords that only Rust types need.
 fn field(property: &Value, definitions: Option<&Value>) -> Result<Value, String> {
     let mut property = resolve(property, definitions)?;
     let Some(members) = property.as_object_mut() else { return Ok(json!({ "type": "string" })) };
@@ -116,7 +116,7 @@ fn resolve(property: &Value, definitions: Option<&Value>) -> Result<Value, Strin
     let name = reference.strip_prefix("#/$defs/").unwrap_or(reference);
     let target = definitions.and_then(|definitions| definitions.get(name));
     let mut resolved = target.cloned().ok_or_else(|| format!("`{reference}` is not defined"))?;
-    // What is said where the type is used counts more than what the type says of itself.
+    // A description at the use of a type takes precedence over that of the type.
     if let (Some(resolved), Some(used)) = (resolved.as_object_mut(), property.as_object()) {
         resolved.extend(
             used.iter().filter(|(key, _)| *key != "$ref").map(|(key, value)| (key.clone(), value.clone())),

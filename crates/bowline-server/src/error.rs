@@ -48,7 +48,7 @@ pub(crate) enum Kind {
     Arguments(String),
     /// Fails the request itself.
     Rpc(RpcError),
-    /// What was asked for does not exist.
+    /// The requested item does not exist.
     NotFound(Option<String>),
     /// The user has to visit these pages first.
     Visit(Vec<ElicitUrlParams>),
@@ -190,7 +190,7 @@ impl Error {
         HandlerError(self)
     }
 
-    /// Recovers an error of ours from `error` or its sources, and keeps any other as it is.
+    /// Recovers our own error from `error` or its sources, and wraps any other.
     pub(crate) fn from_box(error: BoxError) -> Self {
         let error = match error.downcast::<HandlerError>() {
             Ok(handler_error) => return handler_error.0,
@@ -289,7 +289,7 @@ fn with_sources(error: &(dyn StdError + 'static)) -> String {
     message
 }
 
-/// Prints as `Display` does, because this is what a failing `main` shows.
+/// Prints like `Display`, because a failing `main` shows this.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -367,7 +367,7 @@ impl Kind {
     }
 }
 
-/// As the source of a [`HandlerError`] it says which kind of error that is.
+/// As the source of a [`HandlerError`], this is the kind of the error.
 impl fmt::Display for Carried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

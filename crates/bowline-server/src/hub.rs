@@ -8,9 +8,9 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Hears of changes: a connection.
+/// Receives notifications of changes: a connection.
 pub trait Listener: Send + Sync {
-    /// Notes a change. Must not block.
+    /// Records a change. Must not block.
     fn hear(&self, change: &Change);
 }
 
@@ -18,24 +18,25 @@ pub trait Listener: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Hub {
     listeners: Mutex<Listeners>,
-    /// How many connections want to hear of each resource.
+    /// The number of connections that are subscribed to each resource.
     wanted: Mutex<BTreeMap<String, usize>>,
     /// Made when somebody looks, which servers of their own resources never do.
     watch: OnceLock<watch::Sender<Arc<BTreeSet<String>>>>,
     followers: Mutex<Vec<Follower>>,
 }
 
-/// Hears which resources are wanted.
+/// Receives the set of subscribed resources.
 pub(crate) type Follower = Box<dyn Fn(&BTreeSet<String>, &Updates) + Send + Sync>;
 
-/// Tells the subscribers of a server that a resource has changed. See [`Server::on_subscriptions`](crate::Server::on_subscriptions).
+/// Notifies the subscribers of a server that a resource has changed. See
+/// [`Server::on_subscriptions`](crate::Server::on_subscriptions).
 #[derive(Clone)]
 pub struct Updates {
     hub: Weak<Hub>,
 }
 
 impl Updates {
-    /// Tells subscribers that a resource has changed; nobody, when the server is gone.
+    /// Notifies subscribers that a resource has changed. Does nothing if the server is gone.
     pub fn resource_updated(&self, uri: impl Into<String>) {
         if let Some(hub) = self.hub.upgrade() {
             hub.publish(&Change::Resource(uri.into()));
@@ -52,7 +53,7 @@ impl fmt::Debug for Updates {
 #[derive(Default)]
 struct Listeners {
     known: Vec<Weak<dyn Listener>>,
-    /// How many of them may be dead.
+    /// The number of entries that may be dead.
     gone: usize,
     /// At how many the dead ones are looked for.
     crowded: usize,
@@ -69,7 +70,7 @@ impl Listeners {
 }
 
 impl Hub {
-    /// Adds a connection for as long as it lives.
+    /// Adds a connection until it is dropped.
     pub(crate) fn join(&self, listener: &Arc<dyn Listener>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         // Only when their number has doubled, so that joining costs the same however many there are.
@@ -79,11 +80,11 @@ impl Hub {
         listeners.known.push(Arc::downgrade(listener));
     }
 
-    /// Notes that a connection has gone; called when it is dropped.
+    /// Records that a connection was dropped.
     pub(crate) fn leave(&self) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.gone += 1;
-        // Only when half of them have gone, for the same reason.
+        // Cleans up only when half of them are gone, for the same reason.
         if listeners.gone * 2 >= listeners.known.len() {
             listeners.tidy();
         }
@@ -96,12 +97,12 @@ impl Hub {
         watch.subscribe()
     }
 
-    /// Has `follower` told which resources are wanted, whenever that changes.
+    /// Calls `follower` with the set of subscribed resources whenever it changes.
     pub(crate) fn follow(&self, follower: Follower) {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner).push(follower);
     }
 
-    /// One connection wants to hear of other resources than before.
+    /// Replaces the subscriptions of one connection.
     pub(crate) fn want(self: &Arc<Self>, before: &BTreeSet<String>, now: &BTreeSet<String>) {
         if before == now {
             return;
@@ -118,7 +119,7 @@ impl Hub {
                 }
             }
         }
-        // Told under the lock, so that the last to be told is the last that holds.
+        // Called under the lock, so that the last call has the last set.
         self.tell_wanted(&wanted);
         let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         if !followers.is_empty() {
@@ -133,9 +134,9 @@ impl Hub {
         }
     }
 
-    /// Tells every connection of a change.
+    /// Notifies every connection of a change.
     pub(crate) fn publish(&self, change: &Change) {
-        // Listeners are told outside the lock, so that one may join or leave meanwhile.
+        // Listeners are called outside the lock, so that one may join or leave in the meantime.
         let listeners: Vec<_> = {
             let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             listeners.known.iter().filter_map(Weak::upgrade).collect()
@@ -156,7 +157,7 @@ impl fmt::Debug for Hub {
 mod tests {
     use super::*;
 
-    /// Notes what it is told.
+    /// Records the changes it receives.
     #[derive(Default)]
     struct Ear(Mutex<Vec<String>>);
 
@@ -172,7 +173,7 @@ mod tests {
         let (note, told) = std::sync::mpsc::channel();
         hub.follow(Box::new(move |all, updates| note.send((all.clone(), updates.clone())).unwrap()));
         let set = |uris: &[&str]| uris.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
-        // One client wants both, another the second; then the first goes.
+        // One client subscribes to both, another to the second; then the first leaves.
         hub.want(&set(&[]), &set(&["a:1", "a:2"]));
         hub.want(&set(&[]), &set(&["a:2"]));
         hub.want(&set(&["a:1", "a:2"]), &set(&[]));

@@ -18,7 +18,7 @@ pub struct Limits {
     pub rounds: u32,
     /// How long a question can be answered.
     pub question: Duration,
-    /// How long calls may run after the client has gone.
+    /// How long calls may run after the client has disconnected.
     pub drain: Duration,
     /// How many bytes may wait to be written.
     pub backlog: usize,
@@ -52,7 +52,7 @@ impl Limits {
         self
     }
 
-    /// Limits how long calls may run after the client has gone. Default: 5 seconds.
+    /// Limits how long calls may run after the client has disconnected. Default: 5 seconds.
     #[must_use]
     pub fn drain(mut self, time: Duration) -> Self {
         self.drain = time;

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What the four list results have in common.
+/// The common members of the four list results.
 struct Page {
     next_cursor: Option<String>,
     cache: Option<CacheHint>,
@@ -66,7 +66,7 @@ pub(crate) fn list(
                 let seen: Vec<_> =
                     entries.iter().filter(|tool| allows(tool.guard.as_ref(), client)).collect();
                 let (shown, page) = core.page(call, "tools", &seen, |tool| &tool.name, guarded)?;
-                // One that cannot work is told of where it is called, and hides no other.
+                // An invalid tool is reported when it is called, and does not hide the others.
                 let usable = shown.iter().filter_map(|tool| tool.prepared().ok());
                 let tools = usable.map(|prepared| prepared.definition.clone()).collect();
                 listing!(ListToolsResult, tools: tools, page, client.revision)
@@ -162,7 +162,7 @@ impl Core {
         let modern = call.client.revision.era() == Era::Modern;
         let mut cache = self.list_cache.clone();
         if guarded {
-            // What depends on the caller is nobody else's.
+            // A list that depends on the caller is private.
             cache.scope = CacheScope::Private;
         }
         let page = Page {

@@ -1,4 +1,4 @@
-//! What a prompt may return.
+//! The types that a prompt may return.
 
 use crate::{Error, IntoError};
 use bowline_types::{ContentBlock, GetPromptResult, PromptMessage, Role};

@@ -139,7 +139,8 @@ impl CustomHandlers {
         })
     }
 
-    /// Starts the handler of a notification, if there is one. Nothing reports what is wrong with a notification.
+    /// Starts the handler of a notification, if there is one. Errors are not reported, because notifications have no
+    /// response.
     pub(crate) fn notify(&self, name: &str, ctx: Ctx, params: &Params) -> Option<BoxFuture<'static, ()>> {
         let handler = self.notifications.get(name)?;
         own_params(params).and_then(|params| handler(ctx, params)).ok()

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 /// Whose schema it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Of what comes in: a member that may be left out need not be `null`.
+    /// The schema of input: an optional member need not be `null`.
     Arguments,
-    /// Of what goes out, which is described as it is written.
+    /// The schema of output, which is described as it is written.
     Result,
 }
 
@@ -46,7 +46,7 @@ fn inline(root: &mut Map<String, Value>) {
     for schema in definitions.values_mut().filter_map(Value::as_object_mut) {
         resolve(schema, &mut once);
     }
-    // Those that could not be put anywhere stay what they were.
+    // Definitions that cannot be inlined stay references.
     definitions.extend(once);
     if !definitions.is_empty() {
         root.insert("$defs".into(), definitions.into());
@@ -87,7 +87,7 @@ fn fits(schema: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     other.keys().all(|keyword| describes(keyword) || !schema.contains_key(keyword))
 }
 
-/// Adds what another schema says. What is said of this place, such as a description, is nearer.
+/// Adds the keywords of another schema. Keywords of this schema, such as a description, take precedence.
 fn merge(schema: &mut Map<String, Value>, other: Map<String, Value>) {
     for (keyword, value) in other {
         if let Entry::Vacant(entry) = schema.entry(keyword) {
@@ -145,9 +145,9 @@ fn simplify(schema: &mut Map<String, Value>, side: Side) {
     }
 }
 
-/// Takes `null` off what a member may be; it can be left out instead.
+/// Removes `null` from the types of a member, which can be omitted instead.
 fn forbid_null(schema: &mut Map<String, Value>) {
-    // It would be no value of the member any more.
+    // `null` would no longer be a valid default.
     if schema.get("default").is_some_and(Value::is_null) {
         schema.shift_remove("default");
     }

@@ -1,4 +1,4 @@
-//! What a tool may return.
+//! The types that a tool may return.
 
 use crate::{Error, IntoError, ToJson, schema};
 use bowline_types::{CallToolResult, ContentBlock, RawJson};

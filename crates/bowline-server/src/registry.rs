@@ -1,4 +1,4 @@
-//! What a server offers: tools, resources and prompts, in listing order, changeable while it serves.
+//! The tools, resources and prompts of a server, in listing order. They can change while the server runs.
 
 use crate::{
     BuildError, Result,
@@ -228,7 +228,7 @@ impl Registry {
         }
     }
 
-    /// Edits what is offered, and notifies clients if `edit` reports a change.
+    /// Edits the registry, and notifies clients if `edit` reports a change.
     fn change<T: Edited>(&self, change: &Change, edit: impl FnOnce(&mut Snapshot) -> T) -> T {
         let result = {
             let mut current = self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner);

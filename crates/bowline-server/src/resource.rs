@@ -214,7 +214,7 @@ impl Resource {
         }
     }
 
-    /// Fills in what the handler left out from the definition.
+    /// Adds the members that the handler omitted from the definition.
     pub(crate) fn complete_result(&self, uri: &str, result: &mut ReadResourceResult) {
         for contents in &mut result.contents {
             fill_in(contents, uri, self.definition.mime_type.as_deref());
@@ -254,7 +254,7 @@ pub trait ResourceSource: Send + Sync + 'static {
     /// Lists the resources that this client can read.
     fn list(&self, ctx: Ctx) -> BoxFuture<'_, Result<Vec<types::Resource>>>;
 
-    /// Reads one. `None` means that the URI does not belong to this source or that nothing is there.
+    /// Reads a resource. `None` means that the URI does not belong to this source or does not exist.
     fn read(&self, ctx: Ctx, uri: String) -> BoxFuture<'_, Result<Option<ReadResourceResult>>>;
 }
 

@@ -1,11 +1,11 @@
-//! What a handler returned, held against what the protocol asks of it in every revision.
+//! Checks the result of a handler against the rules of the protocol.
 
 use bowline_proto::uri;
 use bowline_types::{
     Annotations, CallToolResult, ContentBlock, GetPromptResult, RawJson, ResourceContents, Role,
 };
 
-/// Checks the blocks of a tool's result, and says structured content in text where the protocol wants both.
+/// Checks the blocks of a tool result, and adds structured content as text where the protocol requires both.
 pub(crate) fn tool_result(result: &mut CallToolResult) -> Result<(), String> {
     result.content.iter().try_for_each(block)?;
     if let Some(structured) = &result.structured_content

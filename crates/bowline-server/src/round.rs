@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// What a call knows and asks, shared by the handler's context and the round that polls the handler.
+/// The questions and answers of a call, shared by the context and the round that polls the handler.
 pub(crate) struct Log {
     state: Mutex<State>,
     /// Answers questions at once, in unit tests of handlers.
@@ -26,16 +26,16 @@ pub(crate) type Script = Box<dyn Fn(&Question) -> Result<Answer, Error> + Send +
 #[derive(Debug, Default)]
 struct State {
     replay: Replay,
-    /// How many questions without a name were asked so far.
+    /// The number of questions without a name so far.
     position: usize,
     asked: Vec<Question>,
     /// The questions of this round that were answered in an earlier one.
     answered: Vec<(String, Fingerprint)>,
     /// How many notices the handler has sent in this round.
     notices: u32,
-    /// Wakes the round, for questions asked from other tasks.
+    /// Wakes the round for questions from other tasks.
     round: Option<Waker>,
-    /// Wakes those who wait for an answer that only the next round will have.
+    /// Wakes tasks that wait for an answer of the next round.
     waiting: Vec<Waker>,
     over: bool,
 }
@@ -127,7 +127,7 @@ impl Log {
         Some(OpenQuestions { questions, replay })
     }
 
-    /// Ends the round with questions the handler did not put itself.
+    /// Ends the round with questions that the handler did not ask itself.
     pub(crate) fn ask(&self, questions: Vec<Question>) -> OpenQuestions {
         let replay = self.state().next_replay();
         OpenQuestions { questions, replay }
@@ -144,7 +144,7 @@ impl Log {
     }
 }
 
-/// Where a call keeps how many notices its handler has sent.
+/// The key under which a call stores the number of sent notifications.
 const NOTICES: &str = "bowline/notices";
 
 /// How many characters of a question are quoted in an error.
@@ -240,7 +240,7 @@ impl<T> Future for Round<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Finished<T>> {
         self.log.state().round = Some(context.waker().clone());
         match self.future.as_mut().poll(context) {
-            // A question asked from a task of its own ended the round while the handler waited for that task.
+            // A question from another task ended the round while the handler waited for that task.
             Poll::Ready(Err(error)) => match (error.into_kind(), self.log.take_questions()) {
                 (Kind::Suspended, Some(asked)) => Poll::Ready(Finished::Asks(asked)),
                 (kind, _) => {
@@ -260,7 +260,7 @@ impl<T> Future for Round<'_, T> {
     }
 }
 
-/// A cancelled or panicked round ends like any other for the tasks that wait on it.
+/// A cancelled or panicked round also ends for the tasks that wait for it.
 impl<T> Drop for Round<'_, T> {
     fn drop(&mut self) {
         self.log.close();

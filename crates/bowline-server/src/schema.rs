@@ -38,7 +38,7 @@ impl<T: Serialize + JsonSchema> ToJson for T {}
 pub(crate) fn of<T: JsonSchema>() -> RawJson {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<T>();
-    // 2020-12 is the protocol's default, and a Rust type's name tells the model nothing.
+    // 2020-12 is the default of the protocol, and the name of a Rust type does not help the model.
     schema.remove("$schema");
     schema.remove("title");
     RawJson::of(&schema).unwrap_or_else(|_| RawJson::empty_object())
@@ -50,13 +50,13 @@ pub(crate) fn no_arguments() -> RawJson {
         .unwrap_or_else(|_| RawJson::empty_object())
 }
 
-/// What is wrong with a schema, and with values held against it.
+/// The reason why a schema or a value is invalid.
 pub(crate) type Reason = String;
 
 /// A schema ready to be held against values.
 #[derive(Debug)]
 pub(crate) struct Validator {
-    /// What was derived is compiled when a value is first held against it, which most values never are.
+    /// A derived schema is compiled on first use, which most never need.
     #[cfg(feature = "validate")]
     compiled: OnceLock<Result<jsonschema::Validator, Reason>>,
     #[cfg(feature = "validate")]
@@ -67,12 +67,12 @@ pub(crate) struct Validator {
 
 /// The longest schema that is compiled.
 const MAX_SCHEMA: usize = 256 * 1024;
-/// How many subschemas one may hold, and how deep they nest.
+/// The maximum number of subschemas, and their nesting.
 const MAX_SUBSCHEMAS: usize = 10_000;
 const MAX_DEPTH: usize = 64;
 
 impl Validator {
-    /// Prepares a schema. `derived` says that it came from the type its values are decoded into.
+    /// Prepares a schema. `derived` means that it was generated from the type of its values.
     pub(crate) fn new(schema: &RawJson, derived: bool) -> Result<Self, Reason> {
         if schema.as_bytes().len() > MAX_SCHEMA {
             return Err(format!("the schema is longer than {MAX_SCHEMA} bytes"));
@@ -175,7 +175,7 @@ fn compile(schema: &Value) -> Result<jsonschema::Validator, Reason> {
     };
     jsonschema::options()
         .with_draft(draft)
-        // Linear in the length of the value, whatever the pattern.
+        // Linear in the length of the value, for any pattern.
         .with_pattern_options(PatternOptions::regex())
         .with_retriever(Unreachable)
         .build(schema)

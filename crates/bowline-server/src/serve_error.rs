@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, io};
 
-/// What is wrong with a server, or with a tool, prompt or resource of it.
+/// An error in the definition of a server, tool, prompt or resource.
 pub struct BuildError {
     message: Box<str>,
 }
@@ -20,7 +20,7 @@ impl fmt::Display for BuildError {
     }
 }
 
-/// Prints as `Display` does, because this is what a failing `main` shows.
+/// Prints like `Display`, because a failing `main` shows this.
 impl fmt::Debug for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -73,7 +73,7 @@ impl fmt::Display for ServeError {
     }
 }
 
-/// Prints as `Display` does, because this is what a failing `main` shows.
+/// Prints like `Display`, because a failing `main` shows this.
 impl fmt::Debug for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,4 +1,4 @@
-//! `Server`: what it offers and how it is served.
+//! `Server`: defines a server and serves it.
 
 use crate::{
     BuildError, Result, ServeError, ServerHandle,
@@ -207,7 +207,7 @@ impl Server {
         self
     }
 
-    /// Keeps the first error until the server is built, so that builder methods need not fail.
+    /// Keeps the first error until the server is built, so that builder methods cannot fail.
     fn note(&mut self, added: Result<(), BuildError>) {
         if let Err(error) = added {
             self.problem.get_or_insert(error);
@@ -338,7 +338,7 @@ impl Server {
         self
     }
 
-    /// Declares something experimental, with its settings.
+    /// Declares an experimental capability, with its settings.
     pub fn experimental(mut self, name: &str, settings: RawJson) -> Self {
         self.experimental.insert(name, settings);
         self
@@ -370,7 +370,7 @@ impl Server {
         self
     }
 
-    /// Sets the declared capabilities, instead of those that follow from what was added.
+    /// Sets the declared capabilities, instead of deriving them.
     pub fn capabilities(mut self, capabilities: ServerCapabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -386,7 +386,7 @@ impl Server {
         self
     }
 
-    /// Returns a handle to change what the server offers while it serves. Declares the server [`dynamic`](Self::dynamic).
+    /// Returns a handle to change the server while it runs. Declares the server [`dynamic`](Self::dynamic).
     pub fn registry(&self) -> Registry {
         self.registry.set_dynamic();
         self.registry.clone()

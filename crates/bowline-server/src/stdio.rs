@@ -13,7 +13,7 @@ pub(crate) async fn serve(server: &ServerHandle) -> Result<(), ServeError> {
     server.serve(input(), output()).await
 }
 
-/// Standard input: a pipe or socket is read as it is, anything else (a file, a terminal) through a thread.
+/// Returns standard input. A pipe or socket is read directly; a file or terminal is read on a thread.
 fn input() -> Input {
     #[cfg(unix)]
     if let Some(direct) = unix::input() {

@@ -82,7 +82,7 @@ pub struct CtxBuilder {
     headers: http::HeaderMap,
 }
 
-/// What is left of a script.
+/// The remaining answers of a script.
 #[derive(Debug, Default)]
 struct Answers {
     forms: VecDeque<ElicitResult>,
@@ -139,7 +139,7 @@ impl CtxBuilder {
         self
     }
 
-    /// Makes the call come from this user.
+    /// Sets the user of the call.
     pub fn principal(mut self, principal: impl Into<Arc<str>>) -> Self {
         self.principal = Some(principal.into());
         self
@@ -225,7 +225,7 @@ fn text_of(request: &InputRequest) -> String {
     }
 }
 
-/// What a handler asked and sent in a test. See [`ctx`].
+/// The questions and notifications of a handler in a test. See [`ctx`].
 #[derive(Clone)]
 pub struct CtxRecord(Arc<Recorder>);
 
@@ -247,17 +247,17 @@ impl CtxRecord {
         self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what was asked, in the words the user sees; for sampling and roots, the method.
+    /// Returns the messages of the questions; for sampling and roots, the method.
     pub fn questions(&self) -> Vec<String> {
         self.lock().questions.iter().map(text_of).collect()
     }
 
-    /// Returns what was asked, whole.
+    /// Returns the complete questions.
     pub fn requests(&self) -> Vec<InputRequest> {
         self.lock().questions.clone()
     }
 
-    /// Returns what was sent: progress, log messages, custom notifications.
+    /// Returns the sent notifications: progress, log messages, custom ones.
     pub fn notices(&self) -> Vec<CallNotification> {
         self.lock().notices.clone()
     }

@@ -48,7 +48,7 @@ pub struct Tool {
     scopes: DeclaredScopes,
 }
 
-/// Where a schema comes from.
+/// The source of a schema.
 #[derive(Clone, Debug)]
 enum Schema {
     /// From a type of the handler. It is derived when it is first needed, because deriving takes a while.
@@ -289,7 +289,7 @@ pub(crate) struct ReadyTool {
     /// The middleware around its calls.
     pub(crate) layers: Arc<[Arc<dyn Middleware>]>,
     pub(crate) guard: Option<Guard>,
-    /// What its calls need; `None` for nothing.
+    /// The scopes that its calls need; `None` for none.
     pub(crate) scopes: Option<Arc<Scopes>>,
     run: Run,
     tool: Tool,
@@ -297,12 +297,12 @@ pub(crate) struct ReadyTool {
     prepared: OnceLock<Result<Box<Prepared>, String>>,
 }
 
-/// What follows from the schemas of a tool.
+/// Data derived from the schemas of a tool.
 pub(crate) struct Prepared {
     pub(crate) definition: types::Tool,
     input: Validator,
     output: Option<Validator>,
-    /// The parameters mirrored into headers of HTTP, if any.
+    /// The parameters that clients repeat in HTTP headers, if any.
     pub(crate) param_headers: Option<Arc<ParamHeaders>>,
 }
 
@@ -328,7 +328,7 @@ impl Prepared {
     }
 }
 
-/// Most tools have none, so a search for the keyword comes before parsing.
+/// Most tools have none, so the keyword is searched before parsing.
 fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> {
     if memchr::memmem::find(schema.as_bytes(), b"x-mcp-header").is_none() {
         return Ok(None);

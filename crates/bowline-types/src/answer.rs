@@ -1,4 +1,4 @@
-//! What a user did with a question, for servers and clients.
+//! The answer of a user to a question, for servers and clients.
 
 use std::fmt;
 

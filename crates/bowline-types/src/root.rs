@@ -45,7 +45,7 @@ impl Root {
         const HEX: [char; 16] =
             ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
         let mut uri = String::from("file://");
-        // A path that does not begin with a slash is one of Windows; in others a backslash is part of a name.
+        // A path that does not start with a slash is a Windows path; in other paths a backslash is part of a name.
         let is_windows = !path.starts_with('/');
         if is_windows {
             uri.push('/');

@@ -1,4 +1,4 @@
-//! What the code written by the attributes names. It may change at any time.
+//! Items used by the code that the attributes generate. They may change at any time.
 
 pub use schemars;
 pub use serde;

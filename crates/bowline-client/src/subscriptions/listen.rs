@@ -206,7 +206,7 @@ pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>, earli
             RawJson::of(&serde_json::json!({ "uri": uri })).unwrap_or_else(|_| RawJson::empty_object());
         let asked = core.send_on(connection, Method::Subscribe.as_str(), &params, Options::new(shared)).await;
         if let Err(error) = asked {
-            tracing::warn!(%error, uri, "a resource could not be subscribed to again");
+            tracing::warn!(%error, uri, "cannot renew the subscription to a resource");
         }
     }
     earlier.views.iter().for_each(|view| view.hear_everything());

@@ -1,4 +1,4 @@
-//! What the requests of one connection share: where they go, what they carry, and which of them are under way.
+//! State that the requests of one connection share: the destination, the headers, and the running requests.
 
 use super::{param_headers::ToolHeaders, reply::Reply, sender::RequestSender};
 use bowline_client::{Error, Inbox, Result};
@@ -22,10 +22,10 @@ use tokio::{
 
 /// The header that names a session.
 pub(super) const SESSION_ID: &str = "mcp-session-id";
-/// How many requests may be under way.
+/// The maximum number of running requests.
 const MAX_IN_FLIGHT: usize = 1000;
 
-/// What was found out about the era of a server, kept from connection to connection.
+/// The detected era of a server, kept across connections.
 pub(super) type Found = Arc<Mutex<Option<Era>>>;
 
 /// One connection.
@@ -102,7 +102,7 @@ impl Connection {
             valid
         });
         *lock(&self.session) = id.cloned().map(|mut id| {
-            // It opens the session to whoever knows it.
+            // Whoever knows the id can use the session.
             id.set_sensitive(true);
             id
         });
@@ -181,7 +181,7 @@ impl Connection {
         tasks.requests.insert(id, handle);
     }
 
-    /// Ends a request, which closes its reply.
+    /// Cancels a request, which closes its response.
     pub(super) fn cancel(&self, id: &Id) {
         let handle = lock(&self.tasks).requests.remove(id);
         if let Some(handle) = handle {
@@ -190,14 +190,14 @@ impl Connection {
         }
     }
 
-    /// Ends everything.
+    /// Cancels all requests.
     pub(super) fn abort(&self) {
         let mut tasks = lock(&self.tasks);
         tasks.all.abort_all();
         tasks.requests.clear();
     }
 
-    /// Completes when another request may be started.
+    /// Waits until another request may be started.
     pub(super) async fn room(&self) {
         loop {
             let mut freed = std::pin::pin!(self.room.notified());

@@ -1,4 +1,4 @@
-//! How connections are made: TCP, perhaps through a proxy, and TLS above it where the URL says so.
+//! Opens connections: TCP, optionally through a proxy, with TLS if the URL requires it.
 
 use super::{proxy::Via, url};
 use bowline_client::{BoxFuture, Error, Result};
@@ -26,7 +26,7 @@ use tower_service::Service;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
-/// A silent connection is asked for a sign of life after this time, so that a server that vanished is noticed.
+/// The time after which an idle connection is probed, so that an unreachable server is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Finds the addresses of a host, instead of the system: to refuse some of them, or to know others.
@@ -145,7 +145,7 @@ async fn to_resolved(
 #[derive(Debug)]
 pub(super) struct Wire {
     io: TokioIo<TcpStream>,
-    /// Whether a proxy reads the requests, and so needs to be told which server they are for.
+    /// Whether a proxy reads the requests, so that they must name the server.
     proxied: bool,
 }
 

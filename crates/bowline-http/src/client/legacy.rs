@@ -1,4 +1,4 @@
-//! A message of the legacy eras: a POST within a session, whose reply may be a stream that can be come back to.
+//! Messages of legacy revisions: a POST within a session, whose response may be a resumable stream.
 
 use super::{
     backoff::Backoff,
@@ -17,11 +17,11 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
-/// How long the server may take to acknowledge what needs no answer.
+/// The time in which the server must acknowledge a message without a response.
 const TELLING: Duration = Duration::from_secs(30);
-/// How often what needs no answer is sent anew, where it may not have arrived.
+/// How often a message without a response is sent again if it may not have arrived.
 const MAX_REPEATS: u32 = 3;
-/// How often a stream is come back to in vain, and how long to wait in between at most.
+/// How often resuming a stream may fail, and the maximum delay in between.
 const MAX_RETURNS: u32 = 5;
 const LONGEST_RETURN: Duration = Duration::from_secs(2);
 
@@ -83,7 +83,7 @@ async fn take_in(connection: &Connection, id: &Id, reply: Reply) -> Result<Answe
     }
 }
 
-/// Reads a stream up to the answer, and comes back to it when it breaks off.
+/// Reads a stream until the response, and resumes it if it breaks.
 async fn read(connection: &Connection, id: &Id, mut events: Events) -> Result<Answer> {
     let mut last: Option<String> = None;
     let mut backoff = Backoff::new(LONGEST_RETURN);
@@ -114,7 +114,7 @@ async fn read(connection: &Connection, id: &Id, mut events: Events) -> Result<An
     }
 }
 
-/// Opens a stream again behind the last event that was seen.
+/// Resumes a stream after the last received event.
 async fn come_back(connection: &Connection, last: &str, backoff: &mut Backoff) -> Result<Events> {
     let mut failures = 0;
     loop {
@@ -165,11 +165,11 @@ pub(super) fn give_up(connection: &Arc<Connection>, id: &Id, method: &str, error
     }
     let params = CancelledParams::new().request_id(id.clone()).reason("the reply was lost");
     let (telling, frame) = (Arc::clone(connection), encode::notify(Method::Cancelled, &params));
-    // No request has to wait for it.
+    // No request has to wait for this.
     connection.spawn(async move { tell(&telling, Some(Method::Cancelled.as_str()), &frame).await });
 }
 
-/// Sends what needs no answer: a notification, or the response to a request of the server.
+/// Sends a message without a response: a notification, or the response to a request of the server.
 pub(super) async fn tell(connection: &Arc<Connection>, method: Option<&str>, frame: &Bytes) {
     let what = method.unwrap_or("a response");
     let session = connection.session().is_some();

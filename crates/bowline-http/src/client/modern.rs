@@ -1,4 +1,4 @@
-//! A request of the modern era: one POST, which says in its headers what it is about, and one reply.
+//! Requests of the modern revision: one POST, described by its headers, and one response.
 
 use super::{
     connection::Connection,
@@ -63,7 +63,7 @@ pub(super) async fn request(connection: &Connection, request: &Request) -> Resul
     deliver(connection, id, method, reply).await
 }
 
-/// Sends a notification; 2026-07-28 has none of its own over HTTP, but extensions may.
+/// Sends a notification. 2026-07-28 itself has none over HTTP, but extensions may.
 pub(super) async fn notify(connection: &Connection, method: &str, frame: &Bytes) {
     let version = connection.revision().map_or("", Revision::as_str);
     match post(connection, method, None, version, frame, HeaderMap::new()).await {
@@ -148,7 +148,7 @@ pub(super) async fn take_whole(
     }
 }
 
-/// Lists the tools anew, to learn which headers they want.
+/// Lists the tools again, to learn their headers.
 async fn refresh(connection: &Connection, call: &Request, version: &str) -> Result<()> {
     let method = Method::ListTools.as_str();
     let mut cursor: Option<String> = None;

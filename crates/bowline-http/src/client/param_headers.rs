@@ -15,7 +15,7 @@ use std::{
 /// How many tools are remembered.
 const MAX_TOOLS: usize = 10_000;
 
-/// What the tools, as they were listed last, want to see in headers.
+/// The headers that the listed tools require.
 #[derive(Debug, Default)]
 pub(super) struct ToolHeaders {
     known: Mutex<HashMap<String, Arc<ParamHeaders>>>,
@@ -64,7 +64,7 @@ impl ToolHeaders {
             #[serde(rename = "inputSchema")]
             input_schema: Value,
         }
-        // What is no tool is left to whoever reads tools.
+        // Entries that are not tools are left to the code that reads tools.
         let Ok(Listed { name, input_schema }) = tool.decode() else { return true };
         let headers = match ParamHeaders::from_schema(&input_schema) {
             Ok(headers) => headers,

@@ -1,4 +1,4 @@
-//! Plain requests of HTTP beside the protocol: to the provider of a model, to a collector of telemetry, to a page.
+//! Plain HTTP requests outside of the protocol: to model providers, telemetry collectors and web pages.
 
 use super::{
     connector::{self, Connector, Resolve},
@@ -48,12 +48,12 @@ impl<P: Post + ?Sized> Post for Arc<P> {
     }
 }
 
-/// What came back for a request.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostAnswer {
     /// How it went.
     pub status: StatusCode,
-    /// What goes with the body.
+    /// The headers of the response.
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
@@ -64,7 +64,7 @@ pub struct PostAnswer {
 pub struct Reference {
     /// The other place.
     pub url: String,
-    /// Whether it is of the same scheme, host and port, so that what was meant for the one may go to the other.
+    /// Whether it has the same scheme, host and port, so that credentials may be sent to it.
     pub is_same_origin: bool,
 }
 
@@ -91,7 +91,7 @@ impl PostAnswer {
     }
 }
 
-/// Why no answer came back, or not all of one.
+/// Why there is no complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PostError {
@@ -101,7 +101,7 @@ pub enum PostError {
     Unreachable(String),
     /// The connection ended before the answer was there.
     Lost(String),
-    /// What came back is not HTTP.
+    /// The response is not valid HTTP.
     Unreadable(String),
     /// The body is longer than this many bytes.
     TooLong(usize),
@@ -137,7 +137,7 @@ pub struct Poster {
 #[derive(Clone)]
 struct Origin {
     client: Pool,
-    /// What every request carries.
+    /// The headers of every request.
     headers: HeaderMap,
 }
 
@@ -172,13 +172,13 @@ impl Poster {
         self
     }
 
-    /// Goes through a proxy. By default none is used, whatever the environment says.
+    /// Uses a proxy. By default none is used, regardless of the environment.
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
         self.afresh()
     }
 
-    /// Finds the addresses of hosts by `resolver`. A proxy does so by itself, and the resolver is not asked.
+    /// Sets the resolver of host names. With a proxy it is not used, because the proxy resolves names.
     pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Self {
         self.resolver = Some(Arc::new(resolver));
         self.afresh()
@@ -207,7 +207,7 @@ impl Poster {
         if let Some(origin) = origins.get(&name) {
             return Ok(origin.clone());
         }
-        // Connections are made again when they are needed, so none is lost that cannot be had back.
+        // Connections are opened again when they are needed, so all can be dropped.
         if origins.len() >= MAX_ORIGINS {
             origins.clear();
         }
@@ -296,7 +296,7 @@ async fn whole(body: Incoming, limit: usize) -> Result<Bytes, PostError> {
     let mut body = pin!(body);
     let mut bytes = BytesMut::new();
     while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
-        // What is no data are trailers, which mean nothing here.
+        // Frames without data are trailers, which are ignored.
         let Ok(data) = frame.map_err(|error| loss(&error))?.into_data() else { continue };
         if bytes.len() + data.len() > limit {
             return Err(PostError::TooLong(limit));

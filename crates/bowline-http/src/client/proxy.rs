@@ -119,7 +119,7 @@ fn is_within(address: IpAddr, network: IpAddr, bits: &str) -> bool {
     }
 }
 
-/// A proxy on the way to a server.
+/// A proxy for a server.
 #[derive(Clone, Debug)]
 pub(super) struct Via {
     pub(super) uri: Uri,
@@ -167,7 +167,7 @@ impl Via {
                     "the response header of the proxy is longer than {MAX_HEAD} bytes"
                 )));
             }
-            // Byte by byte, so that nothing of what follows is taken.
+            // Reads single bytes, so that nothing after the head is consumed.
             head.push(stream.read_u8().await?);
         }
         let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();

@@ -26,18 +26,18 @@ const SHOWN: usize = 200;
 /// for the next request.
 const REST: Duration = Duration::from_millis(100);
 
-/// The head of a reply, and what is to be read of it.
+/// The head of a response, and its body to read.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// Where it came from, after all redirections.
+    /// The final URL, after redirects.
     pub(super) uri: Uri,
     body: Incoming,
     limit: usize,
 }
 
-/// What the body of a reply is.
+/// The media type of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     /// One message.
@@ -91,7 +91,7 @@ impl Reply {
             if bytes.len() + data.len() > limit {
                 return Err(too_long());
             }
-            // Most replies are one piece, which is then passed on as it is.
+            // Most responses arrive in one piece, which is passed on without copying.
             if length > 0 && data.len() as u64 == length {
                 return Ok(data);
             }
@@ -142,12 +142,12 @@ impl Reply {
                 }
             }
         };
-        // What came in time is enough.
+        // The part that arrived in time is sufficient.
         let _ = timeout(REFUSAL_TIME, reading).await;
         bytes.freeze()
     }
 
-    /// Reads what is left, for a moment, so that the connection can be used again.
+    /// Reads the rest briefly, so that the connection can be reused.
     pub(super) async fn drain(self) {
         drain(self.body).await;
     }
@@ -162,7 +162,7 @@ async fn next_data(mut body: Pin<&mut Incoming>) -> Option<Result<Bytes>> {
     loop {
         match poll_fn(|context| body.as_mut().poll_frame(context)).await? {
             Ok(frame) => {
-                // What is no data are trailers, which mean nothing here.
+                // Frames without data are trailers, which are ignored.
                 if let Ok(data) = frame.into_data() {
                     return Some(Ok(data));
                 }
@@ -229,12 +229,12 @@ pub(super) struct Events {
     decoder: Decoder,
 }
 
-/// What comes next on a stream.
+/// The next item of a stream.
 #[derive(Debug)]
 pub(super) enum Next {
     /// An event.
     Event(Event),
-    /// An event longer than allowed; the ones behind it can still be read.
+    /// An event longer than allowed; later events can still be read.
     TooLong,
     /// Nothing more, because the stream ended or for this reason.
     End(Option<Error>),
@@ -256,7 +256,7 @@ impl Events {
         }
     }
 
-    /// Reads what is left, for a moment.
+    /// Reads the rest briefly.
     pub(super) async fn drain(self) {
         drain(self.body).await;
     }

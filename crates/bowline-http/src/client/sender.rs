@@ -35,7 +35,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// How often idle timeouts are restarted while credentials are awaited.
 const TOUCH: Duration = Duration::from_secs(1);
 
-/// Connections to servers, and what is needed to make more of them.
+/// Connections to servers, and the settings to open more.
 pub(super) type Pool = Client<Connector, Payload>;
 
 pub(super) fn pool(connector: Connector) -> Pool {
@@ -52,7 +52,7 @@ pub(super) fn pool(connector: Connector) -> Pool {
 #[derive(Clone)]
 pub(super) struct RequestSender {
     client: Pool,
-    /// What every request carries.
+    /// The headers of every request.
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorize>>,
     /// Is notified of new credentials and of logins that take long.
@@ -195,7 +195,7 @@ pub(super) fn lost(error: &(dyn StdError + 'static)) -> Error {
 pub(super) enum Loss {
     /// There was no connection.
     Unreachable(String),
-    /// What came is not HTTP.
+    /// The response is not valid HTTP.
     Unreadable(String),
     /// The connection ended.
     Closed(String),

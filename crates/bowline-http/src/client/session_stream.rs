@@ -1,4 +1,4 @@
-//! The session stream of a session: what the server says of its own accord.
+//! The stream of a session for messages that belong to no request.
 
 use super::{
     backoff::Backoff,
@@ -12,21 +12,21 @@ use tokio::time::sleep;
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What becomes of the stream after a reply.
+/// How to continue after a response.
 enum Verdict {
     /// It is open.
     Open(Box<Events>),
     /// It may open later.
     Later(Option<Duration>),
-    /// What followed the last event is gone; what comes from now on is not.
+    /// The events after the last one are lost; open a new stream.
     Anew,
-    /// The server has none.
+    /// The server has no such stream.
     Never,
-    /// The server does not know the session any more.
+    /// The server no longer knows the session.
     Gone,
 }
 
-/// Keeps the stream open for as long as the session lasts, unless the server has none.
+/// Keeps the stream open during the session, unless the server has none.
 pub(super) async fn keep(connection: Arc<Connection>) {
     let mut backoff = Backoff::new(LONGEST_PAUSE);
     let mut last: Option<String> = None;
@@ -68,9 +68,9 @@ fn judge(connection: &Connection, reply: Reply, resumes: bool, has_worked: bool)
     match status {
         StatusCode::TOO_MANY_REQUESTS => Verdict::Later(reply.retry_after()),
         _ if status.is_server_error() => Verdict::Later(reply.retry_after()),
-        // Either the events behind the last one are gone, or the session is.
+        // Either the events after the last one are lost, or the session is.
         StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST if resumes => Verdict::Anew,
-        // Where there never was a stream, this may also be how a server without one says so.
+        // Before any stream worked, a server without streams may respond like this.
         StatusCode::NOT_FOUND if has_worked && connection.session().is_some() => Verdict::Gone,
         _ => Verdict::Never,
     }

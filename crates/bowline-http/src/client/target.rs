@@ -80,7 +80,7 @@ pub struct HttpTarget {
     found: Found,
 }
 
-/// Where the credentials of requests come from.
+/// The source of credentials.
 #[derive(Clone)]
 enum Credentials {
     None,
@@ -143,7 +143,7 @@ impl HttpTarget {
         self
     }
 
-    /// Reaches the server through a proxy. By default none is used, whatever the environment says.
+    /// Uses a proxy. By default none is used, regardless of the environment.
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
         self
@@ -246,7 +246,7 @@ fn custom_headers(given: &[(String, String)]) -> Result<HeaderMap> {
             return Err(invalid("it is set by the client"));
         }
         let mut value = HeaderValue::try_from(value).map_err(|error| invalid(&error.to_string()))?;
-        // What a caller adds is a key more often than not.
+        // Headers of the caller are often API keys.
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -259,7 +259,7 @@ impl Connect for HttpTarget {
         Box::pin(std::future::ready(opened))
     }
 
-    /// Sessions end, and servers come back: a lost one is opened again, ever more patiently.
+    /// A lost session is reopened, with growing delays.
     fn restart(&self) -> Restart {
         Restart::AfterExit(Backoff::new().give_up_after(20, Duration::from_secs(60)))
     }

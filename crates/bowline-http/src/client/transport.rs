@@ -8,7 +8,7 @@ use http::Method;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// How long what is still to be told may take when the connection is closed.
+/// The time to send pending messages when the connection is closed.
 const FLUSH: Duration = Duration::from_secs(1);
 /// How long the server may take to end the session.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ pub(super) struct HttpTransport {
 pub(super) enum Answer {
     /// It was in the reply.
     Here,
-    /// It will come on another stream.
+    /// The response arrives on another stream.
     Elsewhere,
 }
 
@@ -38,7 +38,7 @@ impl HttpTransport {
         self.connection.spawn_request(id, async move {
             match running.await {
                 Err(error) => inbox.fail(&key, error),
-                // Whatever came, it was not the answer, and there will be no other.
+                // This was not the response, and there will be no other.
                 Ok(Answer::Here) if inbox.awaits(&key) => {
                     inbox.fail(&key, Error::malformed("the reply", "it contains no response to the request"));
                 }

@@ -1,4 +1,5 @@
-//! The transport of 2024-11-05: one stream for everything the server says, another address for everything it is told.
+//! The client transport of 2024-11-05: one stream for messages of the server, and another URL for messages of the
+//! client.
 
 use super::{
     connection::Connection,
@@ -11,7 +12,7 @@ use bowline_types::Id;
 use http::HeaderMap;
 use std::sync::Arc;
 
-/// Looks for a stream, and for the address that is told on it. False when there is no stream.
+/// Opens the stream and reads the URL for messages. Returns `false` if there is no stream.
 pub(super) async fn open(connection: &Arc<Connection>) -> Result<bool> {
     let reply = match connection.get(HeaderMap::new()).await {
         Ok(reply) => reply,
@@ -29,7 +30,7 @@ pub(super) async fn open(connection: &Arc<Connection>) -> Result<bool> {
     let Some(text) = endpoint(&mut events).await else { return Ok(false) };
     let address =
         url::resolve(&base, &text).map_err(|reason| Error::malformed("the `endpoint` event", reason))?;
-    // What the client sends is meant for the server it was pointed at, and nobody else.
+    // Messages are sent only to the configured server.
     if !url::is_same_origin(&connection.url, &address) {
         let reason = format!("its URL has another origin: {address}");
         return Err(Error::malformed("the `endpoint` event", reason));
@@ -45,7 +46,7 @@ async fn endpoint(events: &mut Events) -> Option<String> {
     loop {
         match events.next().await {
             Next::Event(event) if event.event.as_deref() == Some("endpoint") => return Some(event.data),
-            // An event that only names itself, or says how long to wait.
+            // An event with only a name or a retry time.
             Next::Event(event) if event.data.is_empty() => {}
             Next::Event(_) | Next::TooLong | Next::End(_) => return None,
         }

@@ -1,4 +1,4 @@
-//! Where a server is: its URL, what counts as the same origin, and where a reference leads to.
+//! URLs of servers: origins, and resolving references.
 
 use bowline_proto::uri::mask_user;
 use http::{Uri, uri::Authority};

@@ -39,7 +39,7 @@ impl Protection {
 pub(super) struct Access {
     caller: Option<Arc<Caller>>,
     protection: Option<Protection>,
-    /// What the items that the request names declare.
+    /// The scopes that the items named by the request declare.
     declared: Option<Arc<Scopes>>,
 }
 
@@ -71,7 +71,7 @@ impl Access {
         self.check_scopes(None)
     }
 
-    /// Refuses messages without the scopes of what they name. In a batch, one message refuses the whole.
+    /// Refuses messages without the required scopes. In a batch, one such message refuses the whole batch.
     pub(super) fn check_frame(
         &mut self,
         server: &ServerHandle,

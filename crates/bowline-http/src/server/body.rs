@@ -17,7 +17,7 @@ pub struct Body(Kind);
 
 enum Kind {
     Whole(Option<Bytes>),
-    /// A response in three pieces, of which the middle one is shared; those behind the first `usize` are left.
+    /// A response in three parts, of which the middle one is shared. The index is that of the first remaining part.
     Response(usize, [Bytes; 3]),
     Call(Box<CallStream>),
     Listen(Box<ListenStream>),
@@ -104,7 +104,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            // Pieces that are gone are empty.
+            // Parts that were sent are empty.
             Kind::Response(_, pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }

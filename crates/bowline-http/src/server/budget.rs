@@ -10,7 +10,7 @@ use std::sync::{
 /// the connection they came on takes as much.
 const TRACKED: usize = 16 * 1024;
 
-/// The room for all bodies.
+/// The budget for all bodies.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     limit: usize,
@@ -28,7 +28,7 @@ impl Budget {
     }
 }
 
-/// The room one body takes, given back when it is dropped.
+/// The part of the budget that one body uses. It is returned on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     budget: Budget,
@@ -36,15 +36,15 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Takes more room; false when there is none.
+    /// Reserves more bytes. Returns `false` if the budget is exhausted.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let before = self.budget.taken.fetch_add(bytes, Ordering::Relaxed);
-        // What was added is given back with the rest, whether it was too much or not.
+        // The added bytes are returned with the rest, even if they were too many.
         self.bytes += bytes;
         before.saturating_add(bytes) <= self.budget.limit
     }
 
-    /// Ties the room to the body it is for.
+    /// Ties the share to the lifetime of its body.
     pub(super) fn bind(self, body: Bytes) -> Bytes {
         if body.len() < TRACKED { body } else { Bytes::from_owner(Bound { body, _share: self }) }
     }

@@ -35,7 +35,7 @@ struct Open {
 impl Open {
     fn remove(&mut self, number: u64) -> Option<(Arc<Activity>, Option<AbortHandle>)> {
         let removed = self.by_number.remove(&number);
-        // Gives memory back when many have gone.
+        // Returns memory after many connections were closed.
         let needed = self.by_number.len().max(32);
         if self.by_number.capacity() > needed * 4 {
             self.by_number.shrink_to(needed * 2);
@@ -53,7 +53,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a new connection. `None` when there are too many and none of them is idle.
+    /// Registers a new connection. Returns `None` if there are too many and none is idle.
     pub(super) fn join(self: &Arc<Self>) -> Option<Member> {
         let is_full = self.open().by_number.len() >= self.max;
         if is_full && !self.close_oldest_idle() {
@@ -75,7 +75,7 @@ impl Connections {
         }
     }
 
-    /// Closes the connection that has been idle longest. False when none is idle.
+    /// Closes the connection that has been idle longest. Returns `false` if none is idle.
     pub(super) fn close_oldest_idle(&self) -> bool {
         let mut open = self.open();
         let idle = open.by_number.iter().filter_map(|(number, (activity, task))| {
@@ -112,7 +112,7 @@ impl Drop for Member {
 /// No time.
 const NEVER: u64 = u64::MAX;
 
-/// What a connection is doing. Times are in milliseconds since the server started.
+/// The activity of a connection. Times are in milliseconds since the server started.
 #[derive(Debug)]
 pub(super) struct Activity {
     start: Instant,
@@ -121,9 +121,9 @@ pub(super) struct Activity {
     running: AtomicUsize,
     /// When the last reply ended.
     idle_since: AtomicU64,
-    /// When the first byte of a request came whose head is not complete.
+    /// When the first byte of an incomplete request head arrived.
     head_since: AtomicU64,
-    /// Since when the client takes nothing of what is written.
+    /// Since when the client has not read any data.
     stalled_since: AtomicU64,
 }
 
@@ -145,9 +145,10 @@ impl Activity {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(NEVER - 1)
     }
 
-    /// Since when nothing is under way; `None` while something is.
+    /// Returns since when the connection is idle, or `None` if it is not.
     fn idle_since(&self) -> Option<u64> {
-        // A reply ends for us when the last of it is handed over, which may be long before the client has it.
+        // A response is complete for us when its last part is handed over, which may be long before the client has
+        // received it.
         let is_idle = self.running.load(Ordering::Acquire) == 0
             && self.head_since.load(Ordering::Relaxed) == NEVER
             && self.stalled_since.load(Ordering::Relaxed) == NEVER;
@@ -206,7 +207,7 @@ pub(super) enum Close {
     AtOnce,
 }
 
-/// A request under way.
+/// A running request.
 #[derive(Debug)]
 pub(super) struct Running(Arc<Activity>);
 
@@ -217,7 +218,7 @@ impl Drop for Running {
     }
 }
 
-/// The body of a reply, which is under way until it is dropped.
+/// The body of a response, which counts as running until it is dropped.
 #[derive(Debug)]
 pub(super) struct RunningBody {
     body: Body,
@@ -257,7 +258,7 @@ pub(super) enum Version {
     Http2,
 }
 
-/// A socket that reports what happens on it.
+/// A socket that records its activity.
 #[derive(Debug)]
 pub(super) struct Watched<T> {
     pub(super) io: T,
@@ -272,7 +273,7 @@ impl<T: Read + Unpin> Read for Watched<T> {
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
-        // In HTTP/2 what arrives may be anything; there an idle connection is one without requests.
+        // In HTTP/2 any frame may arrive; a connection without requests is idle there.
         if self.version == Version::Http1 && matches!(read, Poll::Ready(Ok(()))) {
             self.activity.has_read();
         }

@@ -1,4 +1,4 @@
-//! CORS: what lets web pages of named origins call the endpoint and read its replies.
+//! CORS: lets web pages of listed origins call the endpoint and read its responses.
 
 use super::{body::Body, guard, options::HttpOptions, reply};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
@@ -33,7 +33,7 @@ pub(super) fn preflight(options: &HttpOptions, request: &Parts) -> Option<Respon
     let mut response = reply::empty(StatusCode::NO_CONTENT);
     let allowed = response.headers_mut();
     allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    // The names of `Mcp-Param-*` headers are known only to the page, so what it asks for is allowed.
+    // Only the page knows the names of `Mcp-Param-*` headers, so the requested ones are allowed.
     if let Some(requested) =
         headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(|names| are_names(names))
     {

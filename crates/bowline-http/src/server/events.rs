@@ -1,4 +1,4 @@
-//! The events of one stream on their way out.
+//! The outgoing events of one stream.
 
 use super::{
     retention::{EVENT_OVERHEAD, Retention},
@@ -20,7 +20,7 @@ pub(super) struct Events {
     queue: Mutex<Queue>,
     limit: usize,
     byte_limit: usize,
-    /// What all streams keep together.
+    /// The budget of retained events of all streams.
     retention: Arc<Retention>,
 }
 
@@ -117,7 +117,7 @@ impl Sink for Events {
 pub(super) fn event(message: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(message.len() + 32);
     let event = EventRef { event: Some("message"), data: message, ..EventRef::default() };
-    // Only an id or a name with a line break can fail, and there is none.
+    // Encoding fails only for an id or a name with a line break, and there is none.
     drop(encode_event(&mut out, &event));
     out.into()
 }

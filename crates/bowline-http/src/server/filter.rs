@@ -1,4 +1,4 @@
-//! What may stand before the endpoint: who is let through, and what else is answered on its socket.
+//! Filters requests before the endpoint: authentication, and other paths on the same socket.
 
 use super::Body;
 use bowline_server::BoxFuture;

@@ -1,4 +1,4 @@
-//! Who may call at all: `Host` and `Origin`, checked before anything is read.
+//! Checks `Host` and `Origin` before anything is read.
 
 use super::options::HttpOptions;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
@@ -52,7 +52,7 @@ pub(super) fn check_host(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) 
     if is_ours(options, &host(uri, headers)?) { Ok(()) } else { Err(Refusal::ForeignHost) }
 }
 
-/// Checks only which page sends a request, whatever host it is for.
+/// Checks only the origin of a request, not its host.
 pub(super) fn check_origin(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {

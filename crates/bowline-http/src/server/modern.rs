@@ -31,7 +31,7 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The headers every request has, hashed ahead.
+/// The names of headers that every request has, hashed in advance.
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(codec::PROTOCOL_VERSION);
 const METHOD: HeaderName = HeaderName::from_static(codec::METHOD);
 const NAME: HeaderName = HeaderName::from_static(codec::NAME);

@@ -104,7 +104,7 @@ pub fn classify(revisions: RevisionSet, transport: Transport, message: MessageKi
             if is_initialize && !(has_session && has_sessions) {
                 return Handling::Opening;
             }
-            // `initialize` in a session is for the session to refuse.
+            // The session refuses a second `initialize`.
             if has_sessions && version != HeaderVersion::Other { Handling::Session } else { Handling::Modern }
         }
     }

@@ -70,7 +70,7 @@ where
                 Err(error) => break Err(error),
             },
             () = outbox.room(), if !has_room => {}
-            // While nothing is read, an answer could not be heard.
+            // While nothing is read, an answer would not be received.
             alive = pings.next(&conversation, &*outbox), if has_room => {
                 if !alive {
                     break Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not answer pings"));
@@ -81,7 +81,7 @@ where
     if let Some(line) = lines.rest() {
         take(line, limits.frame, &conversation, &sink, &mut calls).await;
     }
-    // Questions will not be answered any more; everything else may come to its end.
+    // Questions will not be answered any more; everything else may finish.
     conversation.abandon_questions();
     let finished = async { while calls.join_next().await.is_some() {} };
     let broken = tokio::select! {
@@ -117,7 +117,7 @@ async fn take(
         }
     };
     let message = envelope::parse(&frame);
-    // What is kept of it is in the message, and goes with it.
+    // The message holds its own reference to the data.
     drop(frame);
     match conversation.accept(message, sink, &Extensions::new()) {
         Started::Nothing => {}

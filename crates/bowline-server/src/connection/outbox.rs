@@ -1,4 +1,4 @@
-//! Frames on their way out: written together, in order, by one task.
+//! Frames to send, written in order by one task.
 
 use crate::transport::Sink;
 use bowline_proto::{encode, lines};
@@ -22,25 +22,25 @@ pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     /// How many bytes may wait before frames that may be lost are.
     limit: usize,
-    /// Wakes who waits for room.
+    /// Wakes tasks that wait for space.
     emptied: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     frames: Frames,
-    /// There may be news to write.
+    /// Whether there may be notifications to write.
     nudged: bool,
     closed: bool,
     /// Wakes the writer.
     writer: Option<Waker>,
 }
 
-/// Frames one behind the other.
+/// A sequence of frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     bytes: Vec<u8>,
-    /// Large parts that are not copied, each with the place in `bytes` before which it stands.
+    /// Large parts that are not copied, each with its position in `bytes`.
     shared: Vec<(usize, Bytes)>,
 }
 
@@ -65,7 +65,7 @@ impl Frames {
 
     fn clear(&mut self) {
         self.bytes.clear();
-        // A buffer that grew for one large frame is not kept for small ones.
+        // A buffer that grew for one large frame is not kept.
         self.bytes.shrink_to(KEPT);
         self.shared.clear();
     }
@@ -107,7 +107,7 @@ impl Outbox {
         std::mem::take(&mut self.queue().nudged)
     }
 
-    /// Swaps what waits for an emptied buffer, so that the two take turns.
+    /// Swaps the queued frames with an empty buffer, so that two buffers alternate.
     pub(super) fn take(&self, frames: &mut Frames) {
         frames.clear();
         std::mem::swap(&mut self.queue().frames, frames);
@@ -120,7 +120,7 @@ impl Outbox {
         queue.frames.len() < self.limit || queue.closed
     }
 
-    /// Completes when there is room for more.
+    /// Waits until there is space for more.
     pub(crate) async fn room(&self) {
         loop {
             let emptied = self.emptied.notified();

@@ -1,4 +1,4 @@
-//! When a client that sends nothing is asked whether it is alive.
+//! Decides when a silent client is pinged.
 
 use crate::transport::{Conversation, Sink};
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Pings {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), unanswered: false }
     }
 
-    /// The client has sent something. Whatever it is, the client is alive.
+    /// Records that the client has sent something, which shows that it is alive.
     pub(super) fn heard(&mut self) {
         if let Some(interval) = self.interval {
             self.due = Instant::now() + interval;

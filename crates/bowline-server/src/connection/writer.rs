@@ -1,4 +1,4 @@
-//! Writing what waits in the outbox.
+//! Writes the queued frames.
 
 use super::outbox::{Frames, Outbox};
 use crate::transport::Conversation;
@@ -8,7 +8,7 @@ use std::{
 };
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Writes frames to the client. Dropping what its methods return loses nothing: they go on where they were.
+/// Writes frames to the client. Its futures can be dropped without losing data: the next call continues.
 pub(super) struct Writer<W> {
     write: W,
     frames: Frames,
@@ -32,7 +32,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    /// Writes what is left, and no more.
+    /// Writes the remaining frames and closes the stream.
     pub(super) async fn finish(&mut self, conversation: &Conversation, outbox: &Outbox) -> io::Result<()> {
         self.empty(conversation, outbox).await?;
         self.write.shutdown().await

@@ -113,7 +113,7 @@ impl Subscriber for Tee {
             self.inner.event(event);
         }
         if self.sends(metadata) {
-            // Outside of a call there is nobody to tell.
+            // Outside of a call there is no client to notify.
             let _ = NOTIFIER.try_with(|notifier| notifier.emit(notice(event)));
         }
     }

@@ -9,7 +9,8 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How many principals are remembered; those who paused longest are forgotten first, with a full allowance.
+/// The maximum number of principals. Beyond it, those that were idle longest are forgotten; they start with a full
+/// allowance.
 const MAX_PRINCIPALS: usize = 10_000;
 
 /// Refuses calls of a principal who makes too many. Callers without a principal share one allowance.

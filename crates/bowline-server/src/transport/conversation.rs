@@ -70,7 +70,7 @@ pub struct Conversation {
     wanted: Mutex<BTreeSet<String>>,
     /// How many custom notifications are being handled.
     notifications: AtomicUsize,
-    /// Called when there may be news to send.
+    /// Called when there may be notifications to send.
     news: Box<dyn Fn() + Send + Sync>,
 }
 

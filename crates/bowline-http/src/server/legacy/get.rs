@@ -41,7 +41,7 @@ pub(in crate::server) fn get(
         reader = reader.at_most(time);
     }
     if number == 0 {
-        // No call waits behind it, so it is not worth waiting for.
+        // No call waits for this stream, so shutdown does not wait for it.
         reader = reader.until(shared.ending());
     }
     if last.is_none() && session.conversation.revision() >= Some(Revision::V2025_11_25) {
@@ -50,7 +50,7 @@ pub(in crate::server) fn get(
     reply::stream(Body::session(reader))
 }
 
-/// Ends a session at its client's wish.
+/// Ends a session at the request of its client.
 pub(in crate::server) fn end(shared: &Shared, session: &Session) -> Response<Body> {
     shared.sessions.remove(session);
     reply::empty(StatusCode::NO_CONTENT)

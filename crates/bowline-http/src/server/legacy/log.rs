@@ -1,4 +1,4 @@
-//! Where the events of a stream are kept, so that a client can come back to them.
+//! Stores the events of a stream, so that a client can resume it.
 
 use bytes::Bytes;
 use std::{collections::VecDeque, fmt};
@@ -14,7 +14,7 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
 
 /// The events of one stream in their order, counted from 1. Dropped when the stream cannot be read again.
 pub trait EventLog: Send + fmt::Debug {
-    /// Adds an event behind the others.
+    /// Appends an event.
     fn append(&mut self, event: Bytes);
 
     /// Returns the event with this number, if it is retained.

@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection that reads one stream. Dropping it leaves a stream that can be read again as it is.
+/// A connection that reads one stream. Dropping it leaves the stream unchanged, so that it can be read again.
 pub(in crate::server) struct Reader {
     session: Arc<Session>,
     stream: Arc<Stream>,
@@ -24,18 +24,18 @@ pub(in crate::server) struct Reader {
     number: u64,
     turn: u64,
     next: u64,
-    /// What comes before the events.
+    /// Data before the events.
     opening: Option<Bytes>,
     form: Form,
     keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
-    /// When to end, whatever there is to read.
+    /// When to end, even if there is more to read.
     expiry: Option<Pin<Box<Sleep>>>,
     /// When to stop waiting for more.
     until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Nothing is waited for any more.
     closing: bool,
-    /// Whose session ends with this reader.
+    /// The endpoint, if the session ends with this reader.
     of: Option<Arc<Shared>>,
     _in_use: InUse,
 }
@@ -50,7 +50,7 @@ pub(super) enum Form {
 }
 
 impl Reader {
-    /// Reads `stream` behind the event `after`. `None` when what follows it is gone.
+    /// Reads `stream` after the event `after`. Returns `None` if the following events are lost.
     pub(super) fn new(
         session: &Arc<Session>,
         stream: Arc<Stream>,
@@ -85,19 +85,19 @@ impl Reader {
         self
     }
 
-    /// Has the session end with it: without ids a client cannot come back.
+    /// Ends the session with this reader, because without event ids a client cannot resume.
     pub(super) fn only_one(mut self, shared: &Arc<Shared>) -> Self {
         self.of = Some(Arc::clone(shared));
         self
     }
 
-    /// Ends the reader after `time`, even if there is more to read. A client that comes back reads the rest.
+    /// Ends the reader after `time`, even if there is more to read. A client that reconnects reads the rest.
     pub(super) fn at_most(mut self, time: Duration) -> Self {
         self.expiry = Some(Box::pin(sleep(time)));
         self
     }
 
-    /// Has it end when `until` completes and nothing is there to read.
+    /// Ends the reader when `until` completes and nothing is left to read.
     pub(super) fn until(mut self, until: impl Future<Output = ()> + Send + 'static) -> Self {
         self.until = Some(Box::pin(until));
         self
@@ -114,7 +114,7 @@ impl Reader {
         }
         let mut next = self.stream.next(self.turn, self.next, context.waker());
         if self.stream.number == 0 && next == Next::Wait {
-            // Only now, when whoever has more news finds someone to wake.
+            // Only after the waker is registered, so that new notifications wake the reader.
             self.session.conversation.write_news(&*self.stream);
             next = self.stream.next(self.turn, self.next, context.waker());
         }
@@ -128,11 +128,11 @@ impl Reader {
             Next::Wait => {
                 if self.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready()) {
                     (self.until, self.closing) = (None, true);
-                    // What was said until then may have come since it was looked for.
+                    // Events may have been added since the check above.
                     return self.poll_next(context);
                 }
                 if self.closing {
-                    // Nobody's turn: a body that is polled behind its end finds it again.
+                    // No turn: polling the body after its end returns the end again.
                     self.turn = 0;
                     return Poll::Ready(None);
                 }
@@ -160,7 +160,7 @@ fn event(form: Form, stream: u64, number: u64, message: &[u8]) -> Bytes {
     let id = event_id(stream, number);
     let id = (form == Form::Resumable).then_some(id.as_str());
     let mut out = Vec::with_capacity(message.len() + 48);
-    // Only an id or a name with a line break can fail, and there is none.
+    // Encoding fails only for an id or a name with a line break, and there is none.
     drop(encode_event(
         &mut out,
         &EventRef { event: Some("message"), data: message, id, ..EventRef::default() },
@@ -181,7 +181,7 @@ pub(super) fn event_id(stream: u64, number: u64) -> String {
     format!("{stream}-{number}")
 }
 
-/// Reads what [`event_id`] wrote.
+/// Parses an id from [`event_id`].
 pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     let (stream, number) = id.split_once('-')?;
     Some((stream.parse().ok()?, number.parse().ok()?))

@@ -30,7 +30,7 @@ pub(in crate::server) struct Session {
     pub(super) id: Arc<str>,
     principal: Option<Arc<str>>,
     pub(super) conversation: Arc<Conversation>,
-    /// What belongs to no request.
+    /// The stream for messages that belong to no request.
     pub(super) get_stream: Arc<Stream>,
     /// The streams of requests, while they can be read again.
     streams: Mutex<HashMap<u64, Arc<Stream>>>,
@@ -38,7 +38,7 @@ pub(in crate::server) struct Session {
     source: Source,
     /// The calls that did not answer at once. Many sessions never have one.
     calls: Mutex<Option<JoinSet<()>>>,
-    /// How many replies and calls are under way; a session in use does not expire.
+    /// The number of running responses and calls; a session in use does not expire.
     busy: AtomicUsize,
     idle_since: Mutex<Instant>,
     since: Instant,
@@ -94,7 +94,7 @@ impl Session {
     /// Keeps a stream so that it can be read again.
     pub(super) fn keep(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams();
-        // The newest few are enough: a client comes back to what it was just reading.
+        // The newest few are sufficient: a client resumes what it was just reading.
         let kept =
             |streams: &HashMap<u64, Arc<Stream>>| streams.values().map(|known| known.bytes()).sum::<usize>();
         while streams.len() >= 64 || (!streams.is_empty() && kept(&streams) > self.source.bounds.bytes) {
@@ -108,7 +108,7 @@ impl Session {
         stream.retain();
     }
 
-    /// Lets go of the streams that ended long ago: nobody comes back to them any more.
+    /// Drops streams that ended long ago, because no client resumes them.
     fn forget_old(&self, options: &HttpOptions, now: Instant) {
         let is_old = |since: Instant| now.saturating_duration_since(since) >= options.log_time;
         self.streams().retain(|_, stream| !stream.finished_since().is_some_and(is_old));
@@ -168,7 +168,7 @@ impl Session {
     /// Returns whether the session should end: it has ended already, is too old, or was idle for too long.
     fn is_expired(&self, options: &HttpOptions, now: Instant) -> bool {
         let age = now.saturating_duration_since(self.since);
-        // A stream that is held open and nothing else does not keep a session whose client never said who it is.
+        // An open stream alone does not keep a session whose client has not completed the handshake.
         let unopened = self.conversation.revision().is_none() && age >= options.session_opening;
         let limit = if self.conversation.is_ready() { options.session_idle } else { options.session_opening };
         self.is_over()
@@ -185,9 +185,9 @@ impl Session {
         Some(now.saturating_duration_since(since))
     }
 
-    /// Ends everything the session has running. It is not found any more.
+    /// Ends the session and everything that it runs.
     pub(super) fn end(&self) {
-        // Before the calls are ended, so that none is added behind.
+        // Before the calls are ended, so that none is added afterwards.
         self.get_stream.finish();
         if let Some(calls) = &mut *self.calls() {
             calls.abort_all();
@@ -295,7 +295,7 @@ impl Known {
         }
     }
 
-    /// Gives back the room of many that have gone.
+    /// Returns memory after many sessions have ended.
     fn shrink(&mut self) {
         let needed = self.by_id.len().max(32);
         if self.by_id.capacity() > needed * 4 {
@@ -354,7 +354,7 @@ impl Sessions {
     pub(in crate::server) fn find(&self, id: &str, principal: Option<&Arc<str>>) -> Option<Arc<Session>> {
         let session = self.known().by_id.get(id).filter(|session| !session.is_over()).cloned()?;
         if session.principal.as_ref() != principal {
-            // Only the log says so: the caller must not learn that the session exists.
+            // Only logged: the caller must not learn that the session exists.
             let (owner, caller) = (session.principal.as_deref(), principal.map(AsRef::as_ref));
             tracing::warn!(owner, caller, "rejected a session id of another principal");
             return None;
@@ -370,7 +370,7 @@ impl Sessions {
         }
     }
 
-    /// Ends all of them.
+    /// Ends all sessions.
     pub(in crate::server) fn clear(&self) {
         let mut known = self.known();
         known.counts.clear();
@@ -382,7 +382,7 @@ impl Sessions {
     }
 }
 
-/// Ends the sessions nobody uses, for as long as there are any. One task for all of them.
+/// Ends unused sessions, as long as there are any. One task for all of them.
 async fn sweep(shared: Weak<Shared>) {
     loop {
         let Some(pause) = shared.upgrade().map(|shared| shared.options.session_idle / 4) else { return };

@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05: one stream for everything the server says, one address for everything the client does.
+//! The server transport of 2024-11-05: one stream for messages of the server, and one URL for messages of the client.
 
 use super::{
     reader::{Form, Reader},
@@ -23,7 +23,7 @@ pub(in crate::server) fn stream_2024(
     principal: Option<Arc<str>>,
     time: Option<Duration>,
 ) -> Response<Body> {
-    // Everything the server says goes through the one stream.
+    // All messages of the server use one stream.
     let session = Sessions::create(shared, principal, Ids::Unique);
     if !Sessions::add(shared, &session) {
         return reply::later("too many sessions are open");
@@ -37,7 +37,7 @@ pub(in crate::server) fn stream_2024(
     let reader = Reader::new(&session, get_stream, 0, Form::Plain, shared.options.keep_alive);
     match reader {
         Some(reader) => {
-            // Its calls answer here, so it ends with the server, but not before them.
+            // Responses of its calls arrive here, so during shutdown it ends after them.
             let (ending, quiet) = (shared.ending(), session.quiet());
             let reader = reader.only_one(shared).opening(opening.into()).until(async move {
                 match time {
@@ -52,7 +52,7 @@ pub(in crate::server) fn stream_2024(
     }
 }
 
-/// Takes a message; what it leads to goes to the stream.
+/// Handles a message. Responses go to the stream.
 pub(in crate::server) async fn message_2024(
     session: &Arc<Session>,
     parts: &mut Parts,

@@ -1,4 +1,4 @@
-//! The events of one stream, kept so that a reader can come back to them.
+//! The events of one stream, retained so that a reader can resume it.
 
 use super::log::{EventLog, EventStore};
 use crate::server::retention::{EVENT_OVERHEAD, Keeps, Retention, Shed};
@@ -10,13 +10,13 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Where the logs of a session's streams come from.
+/// Creates the logs of a session's streams.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) store: Arc<dyn EventStore>,
     pub(super) session: Arc<str>,
     pub(super) bounds: Bounds,
-    /// What the streams of all sessions keep together.
+    /// The budget of retained events of all sessions.
     pub(super) retention: Arc<Retention>,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct Bounds {
 pub(super) struct Stream {
     pub(super) number: u64,
     source: Source,
-    /// Whether a reader that is sent away knows to come back.
+    /// Whether a disconnected reader knows that it can resume.
     returning: bool,
-    /// Its number among the streams that make room for others.
+    /// Its number among the streams that can be dropped to free memory.
     retained: OnceLock<u64>,
     state: Mutex<State>,
 }
@@ -47,18 +47,18 @@ struct State {
     delivered: u64,
     /// Since when there will be no more.
     finished: Option<Instant>,
-    /// The reader was sent away until it comes back.
+    /// Whether the reader was disconnected and has not resumed.
     hung_up: bool,
     /// Rises with every reader; only the newest one reads.
     readers: u64,
-    /// Whether the newest reader is still there.
+    /// Whether the newest reader is still connected.
     is_read: bool,
-    /// What the events count for in the budget of all streams.
+    /// The bytes counted in the budget of all streams.
     charged: usize,
     waker: Option<Waker>,
 }
 
-/// What a reader finds.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The event of this number.
@@ -69,7 +69,7 @@ pub(super) enum Next {
     End,
 }
 
-/// How far the reply to a POST has come.
+/// The state of the response to a POST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// There is nothing yet.
@@ -86,7 +86,7 @@ impl Stream {
         Self { number, source, returning, retained: OnceLock::new(), state }
     }
 
-    /// Lets other streams have the room of this one when there is not enough for all.
+    /// Lets the budget drop events of this stream if there is not enough space.
     pub(super) fn retain(self: &Arc<Self>) {
         self.retained.get_or_init(|| {
             let stream: Weak<Self> = Arc::downgrade(self);
