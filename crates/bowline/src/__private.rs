@@ -8,10 +8,10 @@ pub use bowline_server::{Entries, Prompt, Resource, Tool, Toolset};
 #[cfg(feature = "server")]
 pub use handing::*;
 
-/// Handing a function to its builder, one way per shape of function.
+/// Passes a function to its builder, with one variant per kind of function.
 ///
-/// Each is `builder.handler(function)` with its types named: a type that does not fit is reported by itself, at the
-/// place where the author wrote it. They are spelled out because the compiler quotes them.
+/// Each is `builder.handler(function)` with explicit types, so that a wrong type is reported on its own, where the author
+/// wrote it. The names are complete words because the compiler quotes them.
 #[cfg(feature = "server")]
 mod handing {
     use bowline_server::{Ctx, FromJson, IntoContents, IntoOutput, IntoPrompt, Prompt, Resource, Tool};

@@ -1,4 +1,4 @@
-//! The Model Context Protocol, whole, in Rust: servers and clients that speak all five revisions from one source.
+//! The Model Context Protocol for Rust: servers, clients and a gateway for all five protocol revisions.
 //!
 //! ```no_run
 //! # #[cfg(feature = "server")] mod demo {
@@ -17,21 +17,21 @@
 //! # }
 //! ```
 //!
-//! That is a server: it runs as a child process of its client and talks over standard input and output. The doc comment
-//! is what the model reads, the parameters become the schema of the arguments, and the function stays a function.
+//! This is a complete server. It runs as a child process of its client and uses standard input and output. The doc comment
+//! is the description for the model, the parameters are the schema of the arguments, and `add` is still an ordinary function.
 //!
-//! # A server's parts
+//! # Servers
 //!
-//! - [`Server`] holds what is offered and serves it. Functions become entries of it by [`#[tool]`](macro@tool),
-//!   [`#[prompt]`](macro@prompt) and [`#[resource("…")]`](macro@resource), the methods of a state by
-//!   [`#[tools]`](macro@tools); without attributes the same is said with the builders [`Tool`], [`Prompt`] and [`Resource`].
-//! - [`Ctx`], as a parameter, is the way to the client: [ask](server::Ctx::ask) the user, have its model
-//!   [write](server::Ctx::sample), report [progress](server::Ctx::progress), [log](server::Ctx::log).
-//! - [`Json<T>`](server::Json), as a result, is structured data with a schema. Text, numbers and
-//!   [`Content`](types::ContentBlock) do without.
-//! - [`Result`] is what a handler may return instead: any error becomes text the model can read, while
-//!   [`Error::invalid_params`] and its like fail the request.
-//! - [`#[data]`](macro@data) on a struct or enum derives what arguments, answers and structured results need.
+//! - [`Server`] contains tools, prompts and resources, and serves them. Create them from functions with
+//!   [`#[tool]`](macro@tool), [`#[prompt]`](macro@prompt) and [`#[resource("…")]`](macro@resource), from the methods of a
+//!   type with [`#[tools]`](macro@tools), or with the builders [`Tool`], [`Prompt`] and [`Resource`].
+//! - [`Ctx`] is an optional parameter of handlers. It can [ask](server::Ctx::ask) the user, request a response of the
+//!   client's [model](server::Ctx::sample), report [progress](server::Ctx::progress) and [log](server::Ctx::log).
+//! - [`Json<T>`](server::Json) as a return type is structured content with a schema. Text, numbers and
+//!   [`Content`](types::ContentBlock) have no schema.
+//! - Handlers can return a [`Result`]. An error of any type becomes text that the model can read;
+//!   [`Error::invalid_params`] and similar errors fail the request.
+//! - [`#[data]`](macro@data) on a struct or enum derives the traits for arguments, answers and structured content.
 //!
 //! [`Server`]: server::Server
 //! [`Tool`]: server::Tool
@@ -58,11 +58,10 @@
 //! # }
 //! ```
 //!
-//! # A client's parts
+//! # Clients
 //!
-//! [`Client`] connects to a server, whichever revision that speaks, and calls it.
-//! [`command`](client::command) is a server to start; handlers set on [`Client::builder`](client::Client::builder) answer
-//! what the server asks back.
+//! [`Client`] connects to a server of any revision and calls it. [`command`](client::command) describes a program to start.
+//! Handlers of [`Client::builder`](client::Client::builder) answer requests of the server.
 //!
 //! ```no_run
 //! # #[cfg(feature = "client")] async fn demo() -> bowline::Result {
@@ -75,7 +74,7 @@
 //! # }
 //! ```
 //!
-//! A server on the network is named by its URL instead ([`http`](http::http)), and served by
+//! Over HTTP, a client uses [`http`](http::http) with the URL of the server, and a server uses
 //! [`serve_http`](http::ServeHttp::serve_http) instead of [`serve_stdio`](server::Server::serve_stdio):
 //!
 //! ```no_run
@@ -94,8 +93,8 @@
 //!
 //! # Many servers as one
 //!
-//! A [`Host`] owns servers by name and offers all they offer as one, under one policy, to clients of any
-//! revision. A [`Gateway`] is the host that a configuration describes.
+//! A [`Host`] combines several servers into one, under one policy, for clients of any revision. A [`Gateway`] builds a host
+//! from a configuration.
 //!
 //! ```
 //! # #[cfg(feature = "host")]
@@ -120,24 +119,23 @@
 //!
 //! # Modules and features
 //!
-//! What most programs use is in [`prelude`]; where both sides have a type of the same name ([`Error`], [`Result`]) it
-//! is the server's, unless only `client` is on. The rest is in modules: [`types`] has the types of the protocol, [`server`]
-//! and [`client`] the two sides, [`http`] both over HTTP. What transports are built from is in [`unstable`]. With
-//! the feature `host`, [`host`] is the host and its gateway, and [`config`], [`policy`], [`models`], [`search`] and
-//! [`telemetry`] are its parts.
+//! [`prelude`] has what most programs need. Servers and clients both have an [`Error`] and a [`Result`]; the prelude has those
+//! of the server, unless only `client` is enabled. The modules are: [`types`] for the protocol types, [`server`] and
+//! [`client`], and [`http`] for both over HTTP. [`unstable`] has the building blocks of transports. With the feature `host`,
+//! [`host`] has the host and the gateway, and [`config`], [`policy`], [`models`], [`search`] and [`telemetry`] are its parts.
 //!
-//! | feature | default | gives |
+//! | feature | default | contents |
 //! |---|---|---|
 //! | `server` | yes | `server`, and `macros` with it |
 //! | `client` | no | `client` |
-//! | `http` | no | `http`, for `server` and `client` as far as they are enabled |
+//! | `http` | no | `http`, for `server` and `client` if they are enabled |
 //! | `auth` | no | `auth`: OAuth over HTTP |
-//! | `host` | no | `host`: many servers as one, and with it the three before |
+//! | `host` | no | `host`: many servers as one; enables `server`, `client` and `http` |
 //! | `macros` | yes | the attributes |
-//! | `validate` | yes | JSON Schema validation beyond what types say |
+//! | `validate` | yes | JSON Schema validation beyond the types |
 //! | `tracing` | yes | the middleware that opens a span per call |
 //!
-//! The book in the folder `docs` of the repository has a chapter on each of these, and on moving from `rmcp`.
+//! The book in the directory `docs` of the repository has a chapter on each topic, and on migrating from `rmcp`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "host")]
@@ -256,7 +254,7 @@ pub mod auth {
     pub use bowline_http::auth::*;
 }
 
-/// What transports and gateways are built from. It may change in any release.
+/// Building blocks of transports and gateways. They may change in any release.
 pub mod unstable {
     #[cfg(feature = "client")]
     pub use bowline_client as client;
@@ -270,7 +268,7 @@ pub mod unstable {
     pub use bowline_types as types;
 }
 
-/// The snippets of the README have to compile.
+/// Compiles the snippets of the README.
 #[cfg(all(doctest, feature = "server", feature = "client"))]
 #[doc = include_str!("../../../README.md")]
 mod readme {}

@@ -1,7 +1,7 @@
-//! What is met every day: `use bowline::prelude::*`.
+//! The items that most programs need: `use bowline::prelude::*`.
 //!
-//! For servers: [`Server`], the attributes, and what handlers take and return. For clients: [`Client`] and [`command`],
-//! with [`http()`] for those on the network. For both: [`json!`], [`Answer`], [`Content`], [`Revision`].
+//! For servers: [`Server`], the attributes, and the types of handlers. For clients: [`Client`], [`command`] and [`http()`].
+//! For both: [`json!`], [`Answer`], [`Content`], [`Revision`].
 //!
 //! ```
 //! # #[cfg(all(feature = "server", feature = "client"))]
