@@ -130,7 +130,7 @@
 //! | `client` | no | `client` |
 //! | `http` | no | `http`, for `server` and `client` if they are enabled |
 //! | `auth` | no | `auth`: OAuth over HTTP |
-//! | `host` | no | `host`: many servers as one; enables `server`, `client` and `http` |
+//! | `host` | no | `host`: many servers as one; enables `server`, `client`, `http` and `auth` |
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond the types |
 //! | `tracing` | yes | the middleware that opens a span per call |

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_callback_that_panics_does_not_stop_the_reading() {
+    async fn a_panicking_callback_does_not_stop_reading() {
         let drain = run(b"one\ntwo\n", |_| panic!("callback")).await;
         assert_eq!(drain.stderr().tail(), "one\ntwo\n");
     }

@@ -244,7 +244,7 @@ async fn each_client_has_its_own_cache() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_make_a_cached_list_stale() {
+async fn a_change_notification_invalidates_a_cached_list() {
     // proves: CACHE-18
     let builder = Client::builder().on_notification(|_| {});
     let (end, server) = bowline_client::memory();

@@ -358,7 +358,7 @@ async fn notifications_go_to_the_relay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_modern_server_the_changes_of_lists_are_subscribed_to() {
+async fn a_modern_server_is_subscribed_to_for_list_changes() {
     let notes = Notes::answering();
     let (client, mut peer) = connect(relaying(&notes), V2026_07_28, everything()).await;
     let listen = peer.expect("subscriptions/listen").await;

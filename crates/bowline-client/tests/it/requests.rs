@@ -185,7 +185,7 @@ async fn silence_ends_a_request_and_tells_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_short_timeout_fires_though_a_longer_one_was_waited_for_first() {
+async fn a_short_timeout_fires_before_a_longer_one_that_started_earlier() {
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
     let started = tokio::time::Instant::now();
     let calls = async {
@@ -568,7 +568,7 @@ async fn a_flood_of_progress_and_log_messages_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_works_on_a_request_is_not_pinged() {
+async fn a_server_with_a_running_request_is_not_pinged() {
     // proves: PING-06
     let builder = Client::builder().keep_alive(Duration::from_secs(10)).timeout(5 * MINUTE);
     let (client, mut peer) = connect(builder, V2025_06_18, json!({ "tools": {} })).await;

@@ -168,7 +168,7 @@ async fn an_unusable_program_is_reported_at_connect() {
 }
 
 #[tokio::test]
-async fn a_program_that_ends_at_the_probe_gets_the_handshake() {
+async fn a_program_that_exits_on_the_probe_gets_the_handshake() {
     let folder = Folder::new("picky");
     let script = r#"
         read -r line

@@ -101,7 +101,7 @@ async fn a_listen_is_one_long_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_listens_share_the_channel_and_stay_apart() {
+async fn several_subscriptions_share_one_channel_without_mixing() {
     // proves: SUB-11, SUB-12, STDIO-12
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     let all = SubscriptionFilter::new().tools_list_changed(true).prompts_list_changed(true);

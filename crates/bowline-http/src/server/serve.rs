@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_begins_and_does_not_go_on_is_looked_at_now_and_then() {
+    fn a_client_that_sends_an_incomplete_head_is_polled_with_growing_delays() {
         let pauses = std::iter::successors(Some(Duration::from_millis(1)), |pause| Some(longer(*pause)));
         let mut waited = Duration::ZERO;
         let looks = pauses.take_while(|pause| {

@@ -80,7 +80,7 @@ async fn the_first_revision_has_no_progress_message() {
 
 // proves: LOG-02
 #[tokio::test]
-async fn logs_have_the_eight_levels_in_their_order() {
+async fn log_levels_are_ordered_by_severity() {
     const NAMES: [&str; 8] =
         ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     let all = Tool::new("work").handler(|ctx: Ctx| async move {

@@ -24,7 +24,7 @@ impl Middleware for Slow {
 }
 
 #[tokio::test]
-async fn middleware_of_a_tool_is_inside_of_that_of_the_server_and_around_this_tool_only() {
+async fn middleware_of_a_tool_runs_inside_that_of_the_server_and_only_for_this_tool() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = |name: &'static str| {
         let seen = Arc::clone(&seen);

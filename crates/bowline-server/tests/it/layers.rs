@@ -98,7 +98,7 @@ async fn a_flood_is_refused_with_the_time_to_wait() {
 }
 
 #[tokio::test]
-async fn only_so_many_calls_run_at_once() {
+async fn concurrent_calls_are_limited() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let running = Arc::new(Mutex::new((0, 0)));
     let tool = {
