@@ -13,6 +13,7 @@ const TABLE: &[(&str, May)] = &[
     (PROTO, May::Use(&[JSON, TYPES])),
     (MACROS, May::Use(&[])),
     (STORE, May::Use(&[TYPES, PROTO])),
+    (SQLITE, May::Use(&[STORE])),
     (AUTH, May::Use(&[TYPES, PROTO])),
     (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE])),
     // Only to connect to a server in the same process, behind a feature.
@@ -58,6 +59,7 @@ const TYPES: &str = "bowline-types";
 const PROTO: &str = "bowline-proto";
 const MACROS: &str = "bowline-macros";
 const STORE: &str = "bowline-store";
+const SQLITE: &str = "bowline-sqlite";
 const AUTH: &str = "bowline-auth";
 const FILES: &str = "bowline-files";
 const SERVER: &str = "bowline-server";

@@ -1,0 +1,118 @@
+//! Opening the file.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::time::Duration;
+
+use bowline_store::StoreError;
+use rusqlite::{Connection, OpenFlags};
+
+/// The format of the tables. A file of a later format is refused.
+const FORMAT: i64 = 1;
+
+/// How long a write waits for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// From this version on, two processes cannot damage a write-ahead log.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS records (
+        namespace TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, version INTEGER NOT NULL,
+        node INTEGER, claim INTEGER, lapses INTEGER NOT NULL, due INTEGER, queue TEXT, grp TEXT, expires INTEGER NOT NULL,
+        PRIMARY KEY (namespace, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS records_due ON records (namespace, queue, due) WHERE due IS NOT NULL AND queue IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS records_group ON records (namespace, grp, key) WHERE grp IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS records_node ON records (namespace, node) WHERE node IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS records_expires ON records (namespace, expires);
+";
+
+/// Opens a file, creates its tables, and checks that it is ours.
+pub(crate) fn open(path: &Path, full: bool) -> Result<Connection, StoreError> {
+    let failed = |error: rusqlite::Error| {
+        StoreError::unavailable(format!("{}: {error}", path.display())).with_source(error)
+    };
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(StoreError::invalid(format!(
+            "SQLite {} can damage a file that two processes use; 3.51.3 or later is needed",
+            rusqlite::version()
+        )));
+    }
+    create_private(path).map_err(|error| {
+        StoreError::unavailable(format!("{}: {error}", path.display())).with_source(error)
+    })?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+    let mode: String =
+        connection.query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0)).map_err(failed)?;
+    if mode != "wal" {
+        return Err(StoreError::invalid(format!(
+            "{}: this file system does not support the write-ahead log of SQLite (journal mode {mode}); \
+             use a local disk",
+            path.display()
+        )));
+    }
+    let synchronous = if full { "FULL" } else { "NORMAL" };
+    connection
+        .execute_batch(&format!(
+            "PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = 0; PRAGMA journal_size_limit = 67108864;"
+        ))
+        .map_err(failed)?;
+    create_tables(&connection, path).map_err(|error| error.into_store_error(path))?;
+    Ok(connection)
+}
+
+enum TableError {
+    Sqlite(rusqlite::Error),
+    Format(i64),
+}
+
+impl TableError {
+    fn into_store_error(self, path: &Path) -> StoreError {
+        match self {
+            Self::Sqlite(error) => {
+                StoreError::unavailable(format!("{}: {error}", path.display())).with_source(error)
+            }
+            Self::Format(format) => StoreError::invalid(format!(
+                "{}: the file has format {format}, and this version knows {FORMAT}; use a newer version of the program",
+                path.display()
+            )),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for TableError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+fn create_tables(connection: &Connection, path: &Path) -> Result<(), TableError> {
+    let format: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    match format {
+        FORMAT => Ok(()),
+        // Two processes may create the tables at the same time.
+        0 => {
+            tracing::debug!(path = %path.display(), "creating the tables of the store");
+            connection.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;"
+            ))?;
+            Ok(())
+        }
+        other => Err(TableError::Format(other)),
+    }
+}
+
+/// Creates a missing file that only its owner can read.
+fn create_private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path)
+}

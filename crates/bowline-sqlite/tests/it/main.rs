@@ -1,0 +1,5 @@
+//! The engine on real files.
+
+mod contract;
+mod file;
+mod kill;

@@ -1,0 +1,54 @@
+//! Durable records, leases and hints for servers that run on several machines.
+//!
+//! An engine implements two traits. [`Records`] keeps small values under keys; every write is a compare-and-swap.
+//! [`Bus`] carries hints between the processes that share a store. A hint may get lost: whoever waits for a record also
+//! reads it on a timer.
+//!
+//! A record can be *due* in a queue. A process [claims](Records::claim) due records and holds each of them for the time of
+//! a lease, which it [renews](Records::renew). If the process dies, the lease ends and another process claims the record.
+//! A write can name the claim it is made under ([`Put::held`]); the engine checks the claim in the same step, so that a
+//! process that lost its claim cannot write.
+//!
+//! The clock of the store decides about leases, due times and expiry. Times are given as durations and read as [`Time`]s
+//! of that clock.
+//!
+//! ```
+//! use std::time::Duration;
+//! use bowline_store::{Key, Memory, Put, PutError, Records};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Memory::new();
+//! let key = Key::new("counter")?;
+//! let first = store.put(Put::create(key.clone(), "1", Duration::from_secs(60))).await?;
+//! store.put(Put::update(key.clone(), "2", first)).await?;
+//!
+//! // The version has changed, so a second writer with the first version is refused.
+//! let refused = store.put(Put::update(key.clone(), "3", first)).await;
+//! assert!(matches!(refused, Err(PutError::Conflict)));
+//! # Ok(())
+//! # }
+//! ```
+
+mod bus;
+mod error;
+#[cfg(feature = "kit")]
+#[cfg_attr(docsrs, doc(cfg(feature = "kit")))]
+pub mod kit;
+mod limits;
+mod memory;
+mod name;
+mod record;
+mod records;
+mod sealed;
+
+pub use bus::{Bus, Heard, MAX_HINT_BYTES, Message};
+pub use error::{ErrorKind, PutError, StoreError};
+pub use limits::{Limited, Limits};
+pub use memory::{Memory, MemoryBus};
+pub use name::{Group, InvalidName, Key, MAX_NAME_BYTES, Queue, Topic};
+pub use record::{ClaimId, NodeId, Owner, Record, Time, Version};
+pub use records::{
+    ClaimChange, ClaimRequest, DueChange, Durability, Expect, Held, MAX_VALUE_BYTES, Put, Records, TtlChange,
+};
+pub use sealed::Sealed;

@@ -1,0 +1,134 @@
+//! Encrypts values before an engine sees them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_proto::seal::KeyRing;
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::{
+    ClaimRequest, Group, Key, MAX_VALUE_BYTES, NodeId, Owner, Put, PutError, Record, Records, StoreError,
+    Version,
+};
+
+/// A store whose values are encrypted and bound to their keys.
+///
+/// Keys, groups, queues and times stay readable for the engine. Sealing protects the content of a value, not its age: the
+/// store could return an older value.
+#[derive(Debug)]
+pub struct Sealed {
+    inner: Arc<dyn Records>,
+    keys: KeyRing,
+    random: SystemRandom,
+}
+
+impl Sealed {
+    /// Seals the values of `inner` with the first key of the ring, and opens them with any.
+    pub fn new(inner: Arc<dyn Records>, keys: KeyRing) -> Self {
+        Self { inner, keys, random: SystemRandom::new() }
+    }
+
+    fn seal(&self, mut put: Put) -> Result<Put, StoreError> {
+        let mut random = [0; 32];
+        self.random
+            .fill(&mut random)
+            .map_err(|_| StoreError::unavailable("the system has no random bytes"))?;
+        put.value = self.keys.seal(&random, &context(&put.key), &put.value).into();
+        Ok(put)
+    }
+
+    fn open(&self, mut record: Record) -> Result<Record, StoreError> {
+        let refused = |reason: &str| {
+            StoreError::invalid(format!("the value of {} cannot be opened: {reason}", record.key))
+        };
+        let sealed = std::str::from_utf8(&record.value).map_err(|_| refused("it is not sealed"))?;
+        let plain = self
+            .keys
+            .open(&context(&record.key), sealed, MAX_VALUE_BYTES)
+            .map_err(|error| refused(&error.to_string()).with_source(error))?;
+        record.value = Bytes::from(plain);
+        Ok(record)
+    }
+
+    /// A value that cannot be opened must not hide the others.
+    fn open_all(&self, records: Vec<Record>) -> Vec<Record> {
+        let open = |record| match self.open(record) {
+            Ok(record) => Some(record),
+            Err(error) => {
+                tracing::warn!(%error, "a record is left out");
+                None
+            }
+        };
+        records.into_iter().filter_map(open).collect()
+    }
+}
+
+/// What a value is bound to.
+fn context(key: &Key) -> Vec<u8> {
+    [b"record ", key.as_str().as_bytes()].concat()
+}
+
+impl Records for Sealed {
+    fn get<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Record>>, StoreError>> {
+        Box::pin(async move {
+            let records = self.inner.get(keys).await?;
+            records.into_iter().map(|record| record.map(|record| self.open(record)).transpose()).collect()
+        })
+    }
+
+    fn put(&self, put: Put) -> BoxFuture<'_, Result<Version, PutError>> {
+        Box::pin(async move {
+            put.check()?;
+            self.inner.put(self.seal(put)?).await
+        })
+    }
+
+    fn remove<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.inner.remove(keys)
+    }
+
+    fn list<'a>(
+        &'a self,
+        group: &'a Group,
+        after: Option<&'a Key>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move {
+            let mut opened = Vec::new();
+            let mut after = after.cloned();
+            // A record that is left out must not make a page short: callers take a short page for the last one.
+            loop {
+                let wanted = limit - opened.len();
+                let page = self.inner.list(group, after.as_ref(), wanted).await?;
+                let last = page.len() < wanted;
+                after = page.last().map(|record| record.key.clone());
+                opened.extend(self.open_all(page));
+                if last || opened.len() >= limit {
+                    return Ok(opened);
+                }
+            }
+        })
+    }
+
+    fn count<'a>(&'a self, group: &'a Group) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.inner.count(group)
+    }
+
+    fn claim(&self, claim: ClaimRequest) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move { Ok(self.open_all(self.inner.claim(claim).await?)) })
+    }
+
+    fn renew(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Vec<(Key, Owner)>, StoreError>> {
+        self.inner.renew(node, lease)
+    }
+
+    fn touch<'a>(&'a self, keys: &'a [Key], ttl: Duration) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.inner.touch(keys, ttl)
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        self.inner.sweep(limit)
+    }
+}
