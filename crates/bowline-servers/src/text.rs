@@ -25,9 +25,8 @@ pub(crate) fn without_hidden(text: &str) -> String {
     for character in text.chars() {
         let joins = matches!(character, '\u{200c}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}');
         let is_kept = match character {
-            '\n' | '\r' | '\t' => true,
-            // Signs of Arabic and Syriac that are drawn around the digits after them.
-            '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' => true,
+            // The last three are signs of Arabic and Syriac that are drawn around the digits after them.
+            '\n' | '\r' | '\t' | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' => true,
             _ if joins => follows_visible,
             _ => !is_hidden(character),
         };
