@@ -37,12 +37,14 @@ impl Default for ListLimits {
 
 impl ListLimits {
     /// Sets the maximum number of bytes.
+    #[must_use]
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
     /// Sets the maximum number of entries.
+    #[must_use]
     pub fn entries(mut self, entries: usize) -> Self {
         self.entries = entries;
         self

@@ -124,36 +124,42 @@ impl Environment {
     }
 
     /// Sets the home directory.
+    #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
     /// Sets the workspace directory.
+    #[must_use]
     pub fn with_workspace(mut self, workspace: impl Into<PathBuf>) -> Self {
         self.workspace = Some(workspace.into());
         self
     }
 
     /// Adds a folder of a multi-root workspace, for `${workspaceFolder:name}`.
+    #[must_use]
     pub fn with_folder(mut self, name: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
         self.folders.insert(name.into(), folder.into());
         self
     }
 
     /// Sets the platform, which determines the path separator.
+    #[must_use]
     pub fn with_platform(mut self, platform: Platform) -> Self {
         self.platform = platform;
         self
     }
 
     /// Sets the source of input values.
+    #[must_use]
     pub fn with_inputs(mut self, inputs: impl Inputs + 'static) -> Self {
         self.inputs = Arc::new(inputs);
         self
     }
 
     /// Enables `${cmd:…}` in files that do not belong to a project, and sets how commands are run.
+    #[must_use]
     pub fn with_commands(mut self, commands: impl Commands + 'static) -> Self {
         self.commands = Some(Arc::new(commands));
         self

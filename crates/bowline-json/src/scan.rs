@@ -66,6 +66,7 @@ impl Span {
     }
 
     /// Converts a position in the whole text into a position in the text of `outer`, which contains the value.
+    #[must_use]
     pub fn within(self, outer: Self) -> Self {
         if self.is_absent() {
             return self;

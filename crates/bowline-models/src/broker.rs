@@ -67,6 +67,7 @@ impl Asker {
 
     /// Sets the context for requests with `includeContext`: this text is put before the system prompt. Without it,
     /// `includeContext` is ignored, as the protocol allows. The context of other servers is never included.
+    #[must_use]
     pub fn context(mut self, text: impl Into<String>) -> Self {
         self.context = Some(text.into());
         self

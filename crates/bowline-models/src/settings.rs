@@ -322,30 +322,35 @@ impl Caps {
     }
 
     /// Sets the maximum number of output tokens per call. Default: 8,192. Larger requests are reduced to it.
+    #[must_use]
     pub fn tokens_per_call(mut self, tokens: u64) -> Self {
         self.tokens_per_call = tokens;
         self
     }
 
     /// Sets the maximum number of tokens while the host runs. Default: 1,000,000.
+    #[must_use]
     pub fn tokens_per_run(mut self, tokens: u64) -> Self {
         self.tokens_per_run = tokens;
         self
     }
 
     /// Sets the maximum number of tokens per hour. Default: no limit.
+    #[must_use]
     pub fn tokens_per_hour(mut self, tokens: u64) -> Self {
         self.tokens_per_hour = Some(tokens);
         self
     }
 
     /// Sets the maximum number of calls per hour. Default: no limit.
+    #[must_use]
     pub fn calls_per_hour(mut self, calls: u64) -> Self {
         self.calls_per_hour = Some(calls);
         self
     }
 
     /// Sets the maximum number of concurrent calls. Default: 4.
+    #[must_use]
     pub fn calls_at_once(mut self, calls: u64) -> Self {
         self.calls_at_once = calls;
         self
@@ -379,24 +384,28 @@ impl RequestSettings {
     }
 
     /// Sets the total time limit of a call, including retries. Default: 2 minutes.
+    #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     /// Sets the number of retries. Default: 2. A rate-limited request is retried at most once.
+    #[must_use]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
     /// Sets the first retry delay. Default: 500 ms. Each further delay is twice as long, and all are randomized.
+    #[must_use]
     pub fn first_delay(mut self, delay: Duration) -> Self {
         self.first_delay = delay;
         self
     }
 
     /// Sets the maximum retry delay. Default: 20 s. If a provider requests a longer delay, the request is not retried.
+    #[must_use]
     pub fn longest_delay(mut self, delay: Duration) -> Self {
         self.longest_delay = delay;
         self

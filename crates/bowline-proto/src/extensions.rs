@@ -92,6 +92,7 @@ impl Extensions {
     }
 
     /// Adds headers, as if the call had come with them.
+    #[must_use]
     pub fn with_headers(mut self, headers: http::HeaderMap) -> Self {
         self.request = Some(Arc::new(HttpRequest { headers, ..HttpRequest::default() }));
         self

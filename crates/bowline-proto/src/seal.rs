@@ -91,6 +91,7 @@ impl KeyRing {
     }
 
     /// Adds a former key, so that what it sealed can still be opened.
+    #[must_use]
     pub fn with_previous(mut self, key: Key) -> Self {
         self.previous.push(key);
         self

@@ -91,12 +91,14 @@ impl Disclosure {
     }
 
     /// Sets which clients get the meta tools.
+    #[must_use]
     pub fn mode(mut self, mode: DisclosureMode) -> Self {
         self.mode = mode;
         self
     }
 
     /// Sets the maximum size of a complete list in tokens, estimated by [`estimate_tokens`](super::estimate_tokens).
+    #[must_use]
     pub fn threshold(mut self, tokens: usize) -> Self {
         self.threshold = tokens;
         self
@@ -106,6 +108,7 @@ impl Disclosure {
     /// applies.
     ///
     /// With [`DisclosureMode::Auto`] only the size of the list decides, even if the client defers tools.
+    #[must_use]
     pub fn client(mut self, name: impl Into<String>, mode: DisclosureMode) -> Self {
         self.overrides.push((name.into(), mode));
         self

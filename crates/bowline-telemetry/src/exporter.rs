@@ -70,12 +70,14 @@ impl Traces {
     }
 
     /// Adds a header, such as the API key of a collector.
+    #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
     /// Sets a resource attribute, such as `service.instance.id`. Replaces an earlier value of the key.
+    #[must_use]
     pub fn resource(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         let key = key.into();
         self.resource.retain(|(known, _)| *known != key);
@@ -85,42 +87,49 @@ impl Traces {
 
     /// Records one of this many traces that start here. Default: 1, which is all of them. Traces of a caller are
     /// recorded if the caller records them.
+    #[must_use]
     pub fn one_in(mut self, traces: u32) -> Self {
         self.one_in = traces;
         self
     }
 
     /// Sets the length of the queue. Default: 2048 spans. When it is full, spans are dropped and counted.
+    #[must_use]
     pub fn queue(mut self, spans: usize) -> Self {
         self.queue = spans;
         self
     }
 
     /// Sets the maximum size of a batch. Default: 512 spans.
+    #[must_use]
     pub fn batch(mut self, spans: usize) -> Self {
         self.batch = spans;
         self
     }
 
     /// Sets the maximum time that a span waits for a batch. Default: 5 s.
+    #[must_use]
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
     /// Sets the time limit for a response of the collector. Default: 10 s.
+    #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     /// Sets the number of attempts per batch. Default: 5.
+    #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
     /// Sets the maximum retry delay, regardless of what the collector requests. Default: 30 s.
+    #[must_use]
     pub fn max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
         self

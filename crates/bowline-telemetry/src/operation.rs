@@ -58,6 +58,7 @@ impl Operation {
     }
 
     /// Sets the called tool.
+    #[must_use]
     pub fn tool(self, name: &str) -> Self {
         self.target(name)
             .with("gen_ai.operation.name", Value::Static("execute_tool"))
@@ -65,11 +66,13 @@ impl Operation {
     }
 
     /// Sets the requested prompt.
+    #[must_use]
     pub fn prompt(self, name: &str) -> Self {
         self.target(name).text("gen_ai.prompt.name", name)
     }
 
     /// Sets the requested resource. The query, the fragment and the user are removed, because they may contain secrets.
+    #[must_use]
     pub fn resource(self, uri: &str) -> Self {
         let kept = uri.split(['?', '#']).next().unwrap_or_default();
         let Some(parts) = UrlParts::split(kept) else { return self.text("mcp.resource.uri", kept) };
@@ -78,21 +81,25 @@ impl Operation {
     }
 
     /// Sets the id of the request.
+    #[must_use]
     pub fn request(self, id: &Id) -> Self {
         self.text("jsonrpc.request.id", &id.to_string())
     }
 
     /// Sets a name for the session. Do not use the session id, because traces are widely readable.
+    #[must_use]
     pub fn session(self, name: &str) -> Self {
         self.text("mcp.session.id", name)
     }
 
     /// Sets the negotiated revision.
+    #[must_use]
     pub fn revision(self, revision: Revision) -> Self {
         self.with("mcp.protocol.version", Value::Static(revision.as_str()))
     }
 
     /// Sets the transport.
+    #[must_use]
     pub fn transport(self, transport: Transport) -> Self {
         let transport = match transport {
             Transport::Pipe => "pipe",
@@ -103,6 +110,7 @@ impl Operation {
     }
 
     /// Sets the called upstream.
+    #[must_use]
     pub fn upstream(self, name: &str) -> Self {
         self.text("bowline.upstream", name)
     }

@@ -46,6 +46,7 @@ impl<W: Write> Recorder<W> {
 
     /// Sets a function that changes every frame before it is written, to remove secrets. Replace them by `<masked>`,
     /// which matches anything when the transcript is run.
+    #[must_use]
     pub fn mask(mut self, mask: impl Fn(&mut Value) + Send + 'static) -> Self {
         self.mask = Box::new(mask);
         self

@@ -84,6 +84,7 @@ impl Meta {
     }
 
     /// Sets `key`.
+    #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<RawJson>) -> Self {
         self.0.insert(key, value.into());
         self

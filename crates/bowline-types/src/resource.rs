@@ -114,6 +114,7 @@ impl ResourceContents {
     }
 
     /// Sets the media type.
+    #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.set_mime_type(mime_type);
         self

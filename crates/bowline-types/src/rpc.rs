@@ -146,6 +146,7 @@ impl RpcError {
     }
 
     /// Adds data.
+    #[must_use]
     pub fn with_data(mut self, data: impl Into<RawJson>) -> Self {
         self.data = Some(data.into());
         self

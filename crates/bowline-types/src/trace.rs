@@ -24,12 +24,14 @@ impl TraceContext {
     }
 
     /// Sets `tracestate`; ignored if it is invalid.
+    #[must_use]
     pub fn with_tracestate(mut self, tracestate: impl Into<String>) -> Self {
         self.tracestate = Some(tracestate.into()).filter(|text| is_tracestate(text));
         self
     }
 
     /// Sets `baggage`; ignored if it is invalid.
+    #[must_use]
     pub fn with_baggage(mut self, baggage: impl Into<String>) -> Self {
         self.baggage = Some(baggage.into()).filter(|text| is_baggage(text));
         self

@@ -72,6 +72,7 @@ impl Backoff {
     }
 
     /// Sets the upper bound of the first delay, and the maximum delay.
+    #[must_use]
     pub fn delays(mut self, shortest: Duration, longest: Duration) -> Self {
         self.shortest = shortest.min(longest);
         self.longest = longest;
@@ -80,6 +81,7 @@ impl Backoff {
     }
 
     /// Sets the number of failures within a time window after which to give up. Zero counts as one.
+    #[must_use]
     pub fn give_up_after(mut self, failures: usize, window: Duration) -> Self {
         self.limit = failures.max(1);
         self.window = window;

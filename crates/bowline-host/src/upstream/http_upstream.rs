@@ -21,11 +21,13 @@ impl HttpUpstream {
     }
 
     /// Adds a header.
+    #[must_use]
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { target: self.target.header(name, value), helper: self.helper }
     }
 
     /// Logs in with OAuth when the server asks for it.
+    #[must_use]
     pub fn login(self, login: Login) -> Self {
         Self { target: self.target.login(login), helper: self.helper }
     }

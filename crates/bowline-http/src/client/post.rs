@@ -161,30 +161,35 @@ impl Poster {
     }
 
     /// Sets the time limit for connecting, including TLS. Default: 10 s.
+    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self.afresh()
     }
 
     /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
+    #[must_use]
     pub fn max_answer(mut self, bytes: usize) -> Self {
         self.max_answer = bytes;
         self
     }
 
     /// Uses a proxy. By default none is used, regardless of the environment.
+    #[must_use]
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
         self.afresh()
     }
 
     /// Sets the resolver of host names. With a proxy it is not used, because the proxy resolves names.
+    #[must_use]
     pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Self {
         self.resolver = Some(Arc::new(resolver));
         self.afresh()
     }
 
     /// Trusts this certificate (X.509, DER) besides those that the machine trusts.
+    #[must_use]
     pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
         self.trusted.push(certificate.into());
         self.afresh()

@@ -192,6 +192,7 @@ impl<C> ServerSession<C> {
     }
 
     /// Sets whether several running requests may have the same id.
+    #[must_use]
     pub fn with_ids(mut self, ids: Ids) -> Self {
         self.ids = ids;
         self

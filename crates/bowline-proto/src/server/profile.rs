@@ -32,6 +32,7 @@ impl RevisionSet {
     }
 
     /// Returns the set with `revision` added.
+    #[must_use]
     pub const fn with(self, revision: Revision) -> Self {
         Self(self.0 | (1 << revision as u8))
     }

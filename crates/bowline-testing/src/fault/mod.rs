@@ -152,6 +152,7 @@ impl Drop for FaultProxy {
 
 impl FaultProxyBuilder {
     /// Adds a fault. Several faults are independent of each other.
+    #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
         self

@@ -61,31 +61,37 @@ impl Fault {
     }
 
     /// Closes the connection with FIN in both directions, like a program that exits. This is the default.
+    #[must_use]
     pub fn fin(self) -> Self {
         self.with(Action::Fin)
     }
 
     /// Resets the connection in both directions, like a machine that was restarted.
+    #[must_use]
     pub fn rst(self) -> Self {
         self.with(Action::Rst)
     }
 
     /// Stops passing on bytes in this direction and keeps the connection open.
+    #[must_use]
     pub fn stall(self) -> Self {
         self.with(Action::Stall)
     }
 
     /// Delays the following bytes.
+    #[must_use]
     pub fn delay(self, time: Duration) -> Self {
         self.with(Action::Delay(time))
     }
 
     /// Inserts these bytes.
+    #[must_use]
     pub fn garbage(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.with(Action::Garbage(bytes.into().into()))
     }
 
     /// Restricts the fault to the connection with this number. The first one has the number 0.
+    #[must_use]
     pub fn on_connection(mut self, number: u64) -> Self {
         self.connection = Some(number);
         self
@@ -96,12 +102,14 @@ impl Fault {
     ///
     /// A request is all bytes of the client until the server replies. The text must arrive before the byte of the
     /// fault, or together with it. This always holds for a client that writes each request in one piece.
+    #[must_use]
     pub fn carrying(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into().into_bytes().into());
         self
     }
 
     /// Repeats the fault every time its conditions are met.
+    #[must_use]
     pub fn always(mut self) -> Self {
         self.always = true;
         self

@@ -121,12 +121,14 @@ impl Peer {
     }
 
     /// Sets the client capabilities that [`Peer::initialize`] and [`Peer::modern`] declare. Default: none.
+    #[must_use]
     pub fn capabilities(mut self, capabilities: Value) -> Self {
         self.capabilities = capabilities;
         self
     }
 
     /// Sets the time limit for receiving a frame. Default: 20 seconds.
+    #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self

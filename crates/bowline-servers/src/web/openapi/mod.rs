@@ -88,6 +88,7 @@ impl OpenApi {
     }
 
     /// Sets the base URL, overriding the document. It may be a private address.
+    #[must_use]
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base = Some(url.into());
         self
