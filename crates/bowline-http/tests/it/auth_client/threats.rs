@@ -145,15 +145,84 @@ async fn v58_a_login_on_another_port_that_is_given_up_keeps_the_client_in_use() 
 #[tokio::test]
 async fn v58_only_a_spent_refresh_token_is_given_up() {
     let world = World::new().await;
-    world.state().expires_in = Some(30);
-    let client = world.connect(world.login()).await.unwrap();
+    world.state().expires_in = Some(0);
     world.state().refresh_status = Some(400);
     world.state().refresh_error = Some("temporarily_unavailable");
+    let client = world.connect(world.login()).await.unwrap();
     assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert!(world.grants("refresh_token") > 0, "an expired token is refreshed");
     world.state().refresh_status = None;
     world.revoke_all();
     assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
     assert_eq!(world.visits.load(Ordering::SeqCst), 1, "the refresh token was kept");
+}
+
+#[tokio::test]
+async fn v58_tokens_that_another_connection_refreshed_are_not_refreshed_again() {
+    let world = World::new().await;
+    world.state().expires_in = Some(0);
+    let store = MemoryStore::new();
+    let first = world.connect(world.login().store(store.clone())).await.unwrap();
+    let second = world.connect(Login::stored().store(store)).await.unwrap();
+    world.state().expires_in = Some(3600);
+    let before = world.grants("refresh_token");
+    first.call("t", ()).await.unwrap();
+    second.call("t", ()).await.unwrap();
+    assert_eq!(world.grants("refresh_token"), before + 1);
+}
+
+#[tokio::test]
+async fn v58_a_refused_stream_asks_no_user() {
+    let world = World::new().await;
+    {
+        let mut state = world.state();
+        state.is_legacy = true;
+        state.refuse_streams = true;
+    }
+    let target = world.target(world.login());
+    let _client = bowline_client::Client::connect(target.clone()).await.unwrap();
+    // The stream is refused, refused again after a refresh, and then given up. Each time the metadata is read.
+    while world.count("GET", "/.well-known/oauth-protected-resource/mcp") < 3 {
+        tokio::task::yield_now().await;
+    }
+    // One login at a time: this one waits until the other is decided.
+    target.log_in().await.unwrap();
+    assert_eq!(world.visits.load(Ordering::SeqCst), 2, "the login of the connection, and this one");
+}
+
+#[tokio::test]
+async fn a_client_that_the_authorization_server_forgot_is_registered_again() {
+    let world = World::new().await;
+    let client = world.connect(world.login()).await.unwrap();
+    {
+        let mut state = world.state();
+        state.refresh_status = Some(400);
+        state.unknown_clients = 1;
+    }
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.count("POST", "/one/register"), 2);
+    world.state().unknown_clients = 9;
+    world.revoke_all();
+    client.call("t", ()).await.unwrap_err();
+    assert_eq!(world.count("POST", "/one/register"), 3, "only once for a login");
+}
+
+#[tokio::test]
+async fn a_client_whose_page_never_redirects_is_registered_again_by_the_next_login() {
+    let world = World::new().await;
+    let store = MemoryStore::new();
+    let client = world.connect(world.login().store(store.clone())).await.unwrap();
+    world.state().refresh_status = Some(400);
+    world.revoke_all();
+    // The first of these learns that the refresh token is spent. Then nothing uses the registration any more.
+    for _ in 0..2 {
+        let lost = Login::with(|_| async { Err::<String, _>("no redirect") }).store(store.clone());
+        world.connect(lost).await.unwrap_err();
+    }
+    drop(client);
+    world.target(world.login().store(store)).log_in().await.unwrap();
+    assert_eq!(world.count("POST", "/one/register"), 2);
 }
 
 #[tokio::test]

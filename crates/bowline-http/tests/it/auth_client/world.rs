@@ -57,6 +57,10 @@ pub(crate) struct State {
     pub(crate) is_legacy: bool,
     /// The authorization servers read client ID metadata documents.
     pub(crate) reads_documents: bool,
+    /// `GET` requests to the MCP server are refused with 401.
+    pub(crate) refuse_streams: bool,
+    /// So many codes are refused because the client is unknown.
+    pub(crate) unknown_clients: usize,
     /// Assertions are refused.
     pub(crate) refuse_assertions: bool,
     issued: usize,
@@ -135,6 +139,16 @@ impl World {
         let state = self.state();
         let fitting = state.seen.iter().filter(|(known, at, _)| known == verb && at == path);
         fitting.map(|(_, _, body)| body.clone()).collect()
+    }
+
+    /// How many requests had this grant.
+    pub(crate) fn grants(&self, grant: &str) -> usize {
+        let wanted = format!("grant_type={grant}");
+        self.state()
+            .seen
+            .iter()
+            .filter(|(_, path, body)| path.ends_with("/token") && body.contains(&wanted))
+            .count()
     }
 
     /// Makes all access tokens invalid.
@@ -219,11 +233,10 @@ impl World {
 
     fn mcp(&self, verb: &str, token: Option<&str>, body: &str) -> (u16, String, String) {
         let mut state = self.state();
-        let metadata = match state.is_own_issuer {
-            true => String::new(),
-            false => {
-                format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", ", self.base)
-            }
+        let metadata = if state.is_own_issuer {
+            String::new()
+        } else {
+            format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", ", self.base)
         };
         let challenge = |error: &str, scope: &str| {
             format!("WWW-Authenticate: Bearer {metadata}scope=\"{scope}\"{error}\r\n")
@@ -231,6 +244,9 @@ impl World {
         let scopes = token.and_then(|token| state.valid.get(token)).cloned();
         let message: Value = serde_json::from_str(body).unwrap_or_default();
         let is_call = message["method"] == "tools/call";
+        if verb == "GET" && state.refuse_streams {
+            return (401, challenge("", "base"), String::new());
+        }
         match (&scopes, state.refuse_all) {
             (None, _) | (_, Some(401)) if !state.is_open => {
                 return (401, challenge("", "base"), String::new());
@@ -281,6 +297,10 @@ impl World {
                     );
                 }
                 "base".to_owned()
+            }
+            "authorization_code" if state.unknown_clients > 0 => {
+                state.unknown_clients -= 1;
+                return (401, String::new(), json!({ "error": "invalid_client" }).to_string());
             }
             "authorization_code" => get("code").strip_prefix("code ").unwrap_or_default().to_owned(),
             _ if state.refuse_assertions => {
