@@ -5,6 +5,8 @@
 //! line, with `keys` (a JWK set) and `token`, and prints the payload of each token that verifies, or `refused: REASON`.
 //! `interop-auth login …` is a client; see [`login::run`].
 
+#![expect(clippy::print_stdout, reason = "what was found is printed")]
+
 mod login;
 
 use bowline::{
