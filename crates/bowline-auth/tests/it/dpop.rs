@@ -123,3 +123,34 @@ fn there_is_exactly_one_proof() {
     }
     assert_eq!(verify(&key, &["x.y"]).unwrap_err(), "the token does not have three parts");
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_refused_as_a_proof(text in "[A-Za-z0-9_.{}\":,=-]{0,300}") {
+        let key = SigningKey::generate_es256().unwrap();
+        proptest::prop_assert!(verify(&key, &[&text]).is_err());
+    }
+
+    #[test]
+    fn a_proof_with_any_changed_character_is_refused(position: proptest::sample::Index, other in "[A-Za-z0-9_.-]") {
+        let key = SigningKey::generate_es256().unwrap();
+        let proof = proof_with(&key, &json!({}), &json!({}));
+        let at = position.index(proof.len());
+        let changed = format!("{}{other}{}", &proof[..at], &proof[at + 1..]);
+        proptest::prop_assert_eq!(verify(&key, &[&changed]).is_ok(), changed == proof);
+    }
+
+    #[test]
+    fn any_claims_and_header_are_refused_or_for_this_request(
+        name in "typ|jwk|alg|jti|htm|htu|iat|ath|nonce|crit|kid",
+        value in "null|true|-1|0|1e400|1900000000|\"\"|\"POST\"|\"none\"|\\[\\]|\\{\\}|\\{\"kty\":\"EC\"\\}",
+    ) {
+        let key = SigningKey::generate_es256().unwrap();
+        let value: Value = serde_json::from_str(&value).unwrap_or_default();
+        let change = json!({ name: value });
+        let _ = verify(&key, &[&proof_with(&key, &change, &json!({}))]);
+        if let Ok(verified) = verify(&key, &[&proof_with(&key, &json!({}), &change)]) {
+            proptest::prop_assert!(verified.issued.abs_diff(NOW) <= 300 && !verified.id.is_empty());
+        }
+    }
+}

@@ -6,3 +6,4 @@ mod issuer;
 mod jose;
 mod jwt;
 mod merge;
+mod token_response;
