@@ -1,7 +1,7 @@
 //! Our side of the authorization leg.
 //!
 //! Usage: `interop-auth serve PORT ISSUER RESOURCE` serves a protected endpoint, `serve-dpop` one that accepts only tokens that are
-//! bound to a key, and requires nonces. `interop-auth call-dpop RESOURCE` calls it. `interop-auth verify` reads one JSON object per
+//! bound to a key, and requires nonces. `interop-auth call-dpop RESOURCE ISSUER` calls it. `interop-auth verify` reads one JSON object per
 //! line, with `keys` (a JWK set) and `token`, and prints the payload of each token that verifies, or `refused: REASON`.
 //! `interop-auth login …` is a client; see [`login::run`].
 
@@ -29,11 +29,11 @@ async fn main() -> Result<()> {
         ["serve-dpop", port, issuer, resource] => {
             serve(port, resource, Protect::by(issuer).dpop(Dpop::Required).dpop_nonces()).await
         }
-        ["call-dpop", resource] => call_with_dpop(resource).await,
+        ["call-dpop", resource, issuer] => call_with_dpop(resource, issuer).await,
         ["verify"] => verify_lines(),
         ["login", ref arguments @ ..] => login::run(arguments).await,
         _ => Err(Error::tool(
-            "usage: interop-auth serve|serve-dpop PORT ISSUER RESOURCE | call-dpop RESOURCE | verify | login …",
+            "usage: interop-auth serve|serve-dpop PORT ISSUER RESOURCE | call-dpop RESOURCE ISSUER | verify | login …",
         )),
     }
 }
@@ -52,8 +52,8 @@ async fn serve(port: &str, resource: &str, protect: Protect) -> Result<()> {
     Ok(())
 }
 
-async fn call_with_dpop(resource: &str) -> Result<()> {
-    let login = Login::machine("machine", "secret").dpop();
+async fn call_with_dpop(resource: &str, issuer: &str) -> Result<()> {
+    let login = Login::machine("machine", "secret").issuer(issuer).dpop();
     let client = Client::connect(http(resource).login(login)).await?;
     println!("{}", client.call("whoami", ()).await?.text());
     Ok(())

@@ -78,7 +78,7 @@ export async function checkDpop({ check, equal, ours }) {
   try {
     server = await serve([ours, "serve-dpop", new URL(resource).port, issuer.issuer, resource], resource);
     await check("dpop with nonces", async () => {
-      const client = spawn(ours, ["call-dpop", resource], { stdio: ["ignore", "pipe", "inherit"] });
+      const client = spawn(ours, ["call-dpop", resource, issuer.issuer], { stdio: ["ignore", "pipe", "inherit"] });
       equal(await output(client), "machine by machine with mcp:read", "the answer to our client");
       equal(issuer.answers.join(), "400,200", "answers of the token endpoint: first without a nonce, then with it");
     });
