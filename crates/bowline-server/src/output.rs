@@ -48,7 +48,9 @@ impl<T: ToJson> IntoOutput for Json<T> {
         let structured = RawJson::of(&self.0)
             .map_err(|error| Error::internal(format!("the result is not JSON: {error}")))?;
         let text = ContentBlock::text(structured.as_str());
-        Ok(CallToolResult::new().content(vec![text]).structured_content(structured))
+        let mut result = with_content(vec![text]);
+        result.structured_content = Some(structured);
+        Ok(result)
     }
 
     fn output_schema() -> Option<RawJson> {
@@ -56,8 +58,15 @@ impl<T: ToJson> IntoOutput for Json<T> {
     }
 }
 
+/// Sets the field in place, because a setter would move the result, which is large.
+fn with_content(content: Vec<ContentBlock>) -> CallToolResult {
+    let mut result = CallToolResult::default();
+    result.content = content;
+    result
+}
+
 fn text(text: impl Into<String>) -> CallToolResult {
-    CallToolResult::new().content(vec![ContentBlock::text(text.into())])
+    with_content(vec![ContentBlock::text(text.into())])
 }
 
 impl IntoOutput for String {
@@ -98,13 +107,13 @@ as_text!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64 bool char);
 
 impl IntoOutput for ContentBlock {
     fn into_output(self) -> Result<CallToolResult, Error> {
-        Ok(CallToolResult::new().content(vec![self]))
+        Ok(with_content(vec![self]))
     }
 }
 
 impl IntoOutput for Vec<ContentBlock> {
     fn into_output(self) -> Result<CallToolResult, Error> {
-        Ok(CallToolResult::new().content(self))
+        Ok(with_content(self))
     }
 }
 

@@ -69,6 +69,17 @@ fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     headers.get_all(FETCH_SITE).iter().any(|site| site != "same-origin" && site != "none")
 }
 
+/// The bytes of a host name, as a table, because every request is checked.
+const NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        byte += 1;
+    }
+    table
+};
+
 /// A host and, if it was given, its port.
 #[derive(Clone, Copy, Debug)]
 struct Host<'a> {
@@ -85,12 +96,13 @@ impl<'a> Host<'a> {
             let end = address.bytes().position(|byte| !is_allowed(byte))?;
             (address.as_bytes().get(end) == Some(&b']')).then_some(end + 2)?
         } else {
-            let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            let is_allowed = |byte: u8| NAME_BYTES.get(usize::from(byte)) == Some(&true);
             whole.bytes().position(|byte| !is_allowed(byte)).unwrap_or(whole.len())
         };
         let (name, rest) = whole.split_at_checked(end)?;
         let port = match rest.strip_prefix(':') {
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+            // A sign is not part of a port.
+            Some(digits) if !digits.starts_with('+') => Some(digits.parse().ok()?),
             None if rest.is_empty() => None,
             _ => return None,
         };
