@@ -34,6 +34,7 @@
 //! | `server` | yes | [`HttpService`], [`ServeHttp`], [`HttpOptions`]; [`RequestFilter`] for what else is answered on the socket |
 //! | `client` | yes | [`http()`], [`HttpTarget`]; [`Poster`] for requests beside the protocol |
 //! | `auth` | yes | authorization: [`HttpTarget::login`] and [`auth`] in the client, [`Protect`] in the server |
+//! | `issuer` | no | an authorization server for development: `Protect::dev` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "client")]
@@ -51,6 +52,9 @@ pub use client::{
     Attempts, Authorize, Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Reaction,
     Reference, Refusal, Resolve, http,
 };
+#[cfg(feature = "issuer")]
+#[cfg_attr(docsrs, doc(cfg(feature = "issuer")))]
+pub use server::IssuerService;
 #[cfg(feature = "server")]
 pub use server::{
     Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,

@@ -27,6 +27,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod fault;
+#[cfg(feature = "issuer")]
+#[cfg_attr(docsrs, doc(cfg(feature = "issuer")))]
+pub mod issuer;
 mod log;
 pub mod oracle;
 mod peer;
@@ -35,6 +38,8 @@ pub mod transcript;
 
 pub use bowline_transcript::Error;
 pub use fault::{Fault, FaultProxy};
+#[cfg(feature = "issuer")]
+pub use issuer::{Faults, Issuer};
 pub use log::{Log, LogGuard};
 pub use oracle::Oracle;
 pub use peer::{IntoHandle, Peer};

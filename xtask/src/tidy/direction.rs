@@ -34,7 +34,7 @@ const TABLE: &[(&str, May)] = &[
         ]),
     ),
     (TRANSCRIPT, May::Use(&[TYPES])),
-    (TESTING, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, TRANSCRIPT])),
+    (TESTING, May::Use(&[TYPES, PROTO, AUTH, SERVER, CLIENT, HTTP, TRANSCRIPT])),
     (FACADE, May::UseAll),
     // The built-in servers are written the way a user writes one.
     (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, TEXT, FACADE])),

@@ -138,6 +138,11 @@ impl AuthorizationServer {
         self
     }
 
+    /// Adds a resource while the server runs.
+    pub fn add_resource(&mut self, resource: impl Into<String>) {
+        self.resources.push(resource.into());
+    }
+
     /// Grants only these scopes. By default, every scope is granted if the user agrees.
     #[must_use]
     pub fn scopes(mut self, scopes: Scopes) -> Self {
@@ -162,6 +167,12 @@ impl AuthorizationServer {
     /// Adds a public client with a fixed id.
     #[must_use]
     pub fn client(mut self, id: impl Into<String>, redirect_uri: impl Into<String>) -> Self {
+        self.add_client(id, redirect_uri);
+        self
+    }
+
+    /// Adds a public client with a fixed id while the server runs.
+    pub fn add_client(&mut self, id: impl Into<String>, redirect_uri: impl Into<String>) {
         let id = id.into();
         self.fixed_clients.push(Client {
             name: id.clone(),
@@ -172,7 +183,6 @@ impl AuthorizationServer {
             refreshes: true,
             is_machine: false,
         });
-        self
     }
 
     /// Adds a client that gets tokens for itself with a secret (client credentials).

@@ -21,6 +21,8 @@ mod retention;
 mod serve;
 mod service;
 
+#[cfg(feature = "issuer")]
+pub use auth::IssuerService;
 #[cfg(feature = "auth")]
 pub use auth::{
     Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,

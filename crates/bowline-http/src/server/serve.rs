@@ -79,6 +79,13 @@ impl HttpService {
     pub async fn serve(&self, listener: TcpListener, end: impl Future<Output = ()>) -> io::Result<()> {
         #[cfg(feature = "auth")]
         self.check_protection().map_err(io::Error::other)?;
+        #[cfg(feature = "issuer")]
+        if self.issuer().is_some() && !listener.local_addr()?.ip().is_loopback() {
+            let address = listener.local_addr()?;
+            return Err(io::Error::other(format!(
+                "`Protect::dev` works only on a loopback address, not on {address}"
+            )));
+        }
         let options = self.options();
         let limit = options.max_connections.min(descriptors().saturating_mul(3) / 4).max(1);
         let connections = Connections::new(limit, options.idle_connection);
@@ -303,6 +310,13 @@ impl Service<Request<Incoming>> for AtPath {
             let (mut parts, body) = request.into_parts();
             return Box::pin(
                 async move { Ok(tracked(endpoint.respond_to(&mut parts, body).await, running)) },
+            );
+        }
+        #[cfg(feature = "issuer")]
+        if let Some(issuer) = self.endpoint.issuer().filter(|issuer| issuer.has_path(path)) {
+            let (endpoint, issuer) = (self.endpoint.clone(), issuer.clone());
+            return Box::pin(
+                async move { Ok(tracked(endpoint.answer_issuer(issuer, request).await, running)) },
             );
         }
         let endpoint = self.endpoint.clone();

@@ -1,5 +1,7 @@
 //! The endpoint as a tower service.
 
+#[cfg(feature = "issuer")]
+use super::auth::IssuerService;
 #[cfg(feature = "auth")]
 use super::auth::{
     Protect, ProtectError, Protection,
@@ -138,6 +140,27 @@ impl HttpService {
             Some(Err(error)) => Err(error.clone()),
             Some(Ok(_)) | None => Ok(()),
         }
+    }
+
+    /// The authorization server on this socket.
+    #[cfg(feature = "issuer")]
+    pub(super) fn issuer(&self) -> Option<&IssuerService> {
+        self.shared.protection()?.issuer()
+    }
+
+    /// Answers a request for the authorization server on this socket. It decides itself which pages may call, but only names of
+    /// this machine reach it: a page that points a name of its own here could otherwise read the consent page.
+    #[cfg(feature = "issuer")]
+    pub(super) async fn answer_issuer<B>(&self, issuer: IssuerService, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body,
+    {
+        let options = HttpOptions::new().hosts([issuer.host()]);
+        let (parts, body) = request.into_parts();
+        if let Err(refusal) = guard::check_host(&options, &parts.uri, &parts.headers) {
+            return self.refuse(refusal, &parts);
+        }
+        issuer.respond(Request::from_parts(parts, body)).await
     }
 
     pub(super) fn options(&self) -> &HttpOptions {

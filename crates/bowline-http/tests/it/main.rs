@@ -20,6 +20,7 @@ mod client_tls;
 mod client_two_endpoints;
 mod connections;
 mod context;
+mod dev_issuer;
 mod front;
 mod issuer_keys;
 mod leaks;

@@ -196,3 +196,27 @@ fn redirected(response: &Response<Vec<u8>>, uri: &str) -> Vec<(String, String)> 
 fn value<'a>(parameters: &'a [(String, String)], name: &str) -> Option<&'a str> {
     parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_request_panics(query in "\\PC{0,200}", body in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        let mut world = World::new();
+        let client = world.client();
+        let encoded_query = form::encode(&query);
+        for target in [
+            format!("/authorize?{encoded_query}"),
+            format!("/authorize?client_id={client}&redirect_uri={encoded_query}"),
+            format!("/authorize?{}&state={encoded_query}&x={encoded_query}", encoded(&asking_with(&client, "state", ""))),
+        ] {
+            world.get(&target);
+        }
+        for path in ["/authorize", "/token", "/register", "/revoke", "/jwks"] {
+            for kind in ["application/json", "application/x-www-form-urlencoded"] {
+                let request = Request::post(path).header(header::CONTENT_TYPE, kind);
+                world.send(&request.header(header::AUTHORIZATION, format!("Basic {encoded_query}")).body(body.clone()).unwrap());
+                let request = Request::post(path).header(header::CONTENT_TYPE, kind);
+                world.send(&request.body(query.clone().into_bytes()).unwrap());
+            }
+        }
+    }
+}

@@ -95,7 +95,7 @@ async fn v57_a_damaged_file_is_an_error_that_quotes_nothing() {
     assert!(error.contains("expected https://notes.example/mcp (work)"), "{error}");
 }
 
-// proves: ATOK-12
+// proves: ATOK-12, ATOK-13, ATOK-17
 #[cfg(unix)]
 #[tokio::test]
 async fn a_file_or_folder_that_others_can_access_is_an_error() {

@@ -2,6 +2,8 @@
 
 pub(super) mod dpop;
 mod introspect;
+#[cfg(feature = "issuer")]
+mod issuer;
 mod keys;
 mod layer;
 pub(super) mod metadata;
@@ -10,6 +12,8 @@ pub(super) mod protection;
 
 pub use dpop::Dpop;
 pub use introspect::Introspection;
+#[cfg(feature = "issuer")]
+pub use issuer::IssuerService;
 pub use keys::{IssuerKeys, Jwks};
 pub use layer::{Protected, ProtectedBody};
 pub use metadata::MetadataService;

@@ -52,10 +52,10 @@ pub(super) type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 #[derive(Clone)]
 #[must_use = "it does nothing until it is used"]
 pub struct Protect {
-    verifier: Arc<dyn Verify>,
-    issuers: Vec<String>,
-    resource: Option<String>,
-    scopes: Vec<String>,
+    pub(super) verifier: Arc<dyn Verify>,
+    pub(super) issuers: Vec<String>,
+    pub(super) resource: Option<String>,
+    pub(super) scopes: Vec<String>,
     audiences: Vec<String>,
     implied: Vec<(String, Vec<String>)>,
     claims: ClaimNames,
@@ -67,6 +67,8 @@ pub struct Protect {
     clock: Clock,
     /// A mistake in the settings of the verifier, for `build` to report.
     problem: Option<String>,
+    #[cfg(feature = "issuer")]
+    pub(super) dev: Option<super::issuer::Dev>,
 }
 
 impl Protect {
@@ -88,6 +90,8 @@ impl Protect {
             nonce_keys: None,
             clock: Arc::new(unix_time),
             problem: None,
+            #[cfg(feature = "issuer")]
+            dev: None,
         }
     }
 
@@ -195,6 +199,8 @@ impl Protect {
 
     /// Takes the address of a loopback socket as the resource, if none is set.
     pub(in crate::server) fn listening_on(&mut self, address: SocketAddr, path: &str) {
+        #[cfg(feature = "issuer")]
+        self.start_dev(address, path);
         if self.resource.is_none() && address.ip().is_loopback() {
             self.resource = Some(format!("http://{address}{path}"));
         }
@@ -202,6 +208,8 @@ impl Protect {
 
     /// Checks everything and returns the protection. Clones of it share the cache of verdicts.
     pub fn build(self) -> Result<Protection, ProtectError> {
+        #[cfg(feature = "issuer")]
+        let issuer = self.dev.clone().map(super::issuer::Dev::into_service).transpose()?;
         let wrong = |reason: String| Err(ProtectError(reason));
         if let Some(problem) = self.problem {
             return wrong(problem);
@@ -265,6 +273,8 @@ impl Protect {
             dpop,
             clock: self.clock,
             cache: VerdictCache::default(),
+            #[cfg(feature = "issuer")]
+            issuer,
         }))
     }
 }
@@ -289,6 +299,13 @@ impl fmt::Debug for Protect {
 /// Why an endpoint cannot be protected as described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectError(String);
+
+#[cfg(feature = "issuer")]
+impl ProtectError {
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
 
 impl fmt::Display for ProtectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -39,6 +39,9 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     /// The callers of tokens that are not bound to a key.
     pub(super) cache: VerdictCache,
+    /// The authorization server of [`Protect::dev`](super::Protect::dev), on the same socket.
+    #[cfg(feature = "issuer")]
+    pub(super) issuer: Option<super::IssuerService>,
 }
 
 struct Shared {
@@ -96,6 +99,11 @@ impl Protection {
     /// The path of the metadata document (RFC 9728), for the route of [`metadata`](Self::metadata).
     pub fn metadata_path(&self) -> &str {
         &self.shared.metadata_path
+    }
+
+    #[cfg(feature = "issuer")]
+    pub(in crate::server) fn issuer(&self) -> Option<&super::IssuerService> {
+        self.shared.parts.issuer.as_ref()
     }
 
     pub(super) fn document(&self) -> &Bytes {

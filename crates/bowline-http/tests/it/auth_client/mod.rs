@@ -4,5 +4,6 @@ mod discovery;
 mod dpop;
 mod logins;
 mod machines;
+mod real_issuer;
 mod threats;
 mod world;

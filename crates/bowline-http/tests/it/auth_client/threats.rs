@@ -243,16 +243,6 @@ async fn v58_a_user_who_declines_is_not_asked_again_by_the_next_call() {
     assert_eq!(visits.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
-async fn v51_a_redirect_of_the_token_endpoint_is_not_followed() {
-    let world = World::new().await;
-    world.state().token_redirect = Some(format!("{}/stolen", world.base));
-    let error = world.connect(world.login()).await.unwrap_err();
-    assert!(error.to_string().contains("redirects"), "{error}");
-    assert_eq!(world.count("POST", "/stolen"), 0);
-    assert_eq!(world.count("POST", "/one/token"), 1);
-}
-
 // proves: AFLOW-36, SEC-42
 #[tokio::test]
 async fn v58_endless_scope_demands_end_after_two_step_ups() {

@@ -41,8 +41,6 @@ pub(crate) struct State {
     pub(crate) expires_in: Option<u64>,
     /// The status of refresh requests, if they fail.
     pub(crate) refresh_status: Option<u16>,
-    /// Token requests are redirected to this place.
-    pub(crate) token_redirect: Option<String>,
     /// Refresh requests wait for the test.
     pub(crate) hold_refresh: Option<Arc<Notify>>,
     /// The error of refresh requests that fail, unless it is `invalid_grant`.
@@ -281,9 +279,6 @@ impl World {
 
     fn token(&self, body: &str) -> (u16, String, String) {
         let mut state = self.state();
-        if let Some(place) = &state.token_redirect {
-            return (307, format!("Location: {place}\r\n"), String::new());
-        }
         let parameters = bowline_auth::form::decode(body).unwrap_or_default();
         let get =
             |name: &str| parameters.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value);
