@@ -10,8 +10,8 @@ use crate::{
     token::Access,
 };
 use bowline_host::gateway::RequireToken;
-use bowline_http::{HttpOptions, HttpService};
-use clap::Args;
+use bowline_http::{HttpOptions, HttpService, Protect};
+use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
@@ -28,6 +28,12 @@ pub(crate) struct Arguments {
     /// Serve HTTP without requiring a token
     #[arg(long, global = true)]
     no_token: bool,
+    /// With `--http`, require a login instead of the token: `dev` issues tokens itself, on a loopback address only
+    #[arg(long, global = true, value_name = "MODE")]
+    auth: Option<AuthMode>,
+    /// With `--auth`, require this scope for every request; can be repeated
+    #[arg(long, global = true, value_name = "SCOPE")]
+    auth_scope: Vec<String>,
     /// Also allow requests for this host, in addition to `localhost` and the `--http` address; `*` allows any host; can be
     /// repeated
     #[arg(long, global = true, value_name = "HOST", value_parser = host)]
@@ -40,6 +46,44 @@ pub(crate) struct Arguments {
     calls_per_minute: u32,
     #[command(flatten)]
     log: LogArguments,
+}
+
+/// Who issues the tokens of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AuthMode {
+    /// An authorization server for development, on the same address
+    Dev,
+}
+
+impl Arguments {
+    /// Fails if options contradict each other.
+    fn check(&self) -> Result<(), Failure> {
+        let any_host = self.http_host.iter().any(|host| host == "*");
+        if any_host && self.no_token {
+            // Any web page could call the server by pointing a name at it.
+            return Err(Failure::misused("`--http-host *` needs a token")
+                .advise("remove `--no-token`, or name the hosts"));
+        }
+        let Some(AuthMode::Dev) = self.auth else {
+            return match self.auth_scope.is_empty() {
+                true => Ok(()),
+                false => Err(Failure::misused("`--auth-scope` needs `--auth dev`")),
+            };
+        };
+        if self.no_token {
+            return Err(Failure::misused("`--no-token` conflicts with `--auth dev`")
+                .advise("remove `--no-token`: with `--auth`, clients need no static token"));
+        }
+        match self.http {
+            None => Err(Failure::misused("`--auth dev` needs `--http`")
+                .advise("add `--http PORT`; a client that starts the server over stdio needs no login")),
+            Some(address) if !address.ip().is_loopback() => {
+                let sentence = format!("`--auth dev` works only on a loopback address, not on {address}");
+                Err(Failure::misused(sentence).advise("use `--http PORT`, which listens on 127.0.0.1"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
 }
 
 /// Parses a host, or `*` for any host.
@@ -66,12 +110,8 @@ fn origin(text: &str) -> Result<String, String> {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     arguments.log.start(context, "warn", logging::to_stderr())?;
+    arguments.check()?;
     let any_host = arguments.http_host.iter().any(|host| host == "*");
-    if any_host && arguments.no_token {
-        // Any web page could call the server by pointing a name at it.
-        return Err(Failure::misused("`--http-host *` needs a token")
-            .advise("remove `--no-token`, or name the hosts"));
-    }
     arguments.server.confirm(context).await?;
     let server = arguments.server.limited_server(context, arguments.calls_per_minute)?;
     let handle = server.build().map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
@@ -84,13 +124,20 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         }
         return handle.serve_stdio().await.map_err(|error| Failure::new(Code::Failed, error.to_string()));
     };
-    let access = if arguments.no_token { Access::Open } else { Access::of_user(context)? };
+    let is_open = arguments.no_token || arguments.auth.is_some();
+    let access = if is_open { Access::Open } else { Access::of_user(context)? };
     let signals = ShutdownSignals::listen()?;
     let bound = TcpListener::bind(address).await;
     let listener =
         bound.map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
     let address = listener.local_addr()?;
-    print_access(context, &access, address);
+    match arguments.auth {
+        Some(AuthMode::Dev) => context.screen.note(&format!(
+            "clients must log in, such as with `bowline login {}`; anyone on this machine can",
+            running_gateway::url(address, PATH)
+        )),
+        None => print_access(context, &access, address),
+    }
     let announcement = match running_gateway::announce_server(context, &access, address, PATH) {
         Ok(announcement) => Some(announcement),
         Err(error) => {
@@ -104,12 +151,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             .screen
             .warn("only requests for `localhost` are allowed; use `--http-host HOST` to allow others");
     }
-    let mut settings = HttpOptions::new()
-        .path(PATH)
-        .hosts(arguments.http_host)
-        .listening_on(address)
-        .setting_names("--http-host", "--http-origin")
-        .sse_path("/sse");
+    let mut settings = HttpOptions::new().path(PATH).hosts(arguments.http_host);
+    if arguments.auth.is_some() {
+        settings = settings.protect(Protect::dev().scopes(arguments.auth_scope));
+    }
+    settings = settings.listening_on(address).setting_names("--http-host", "--http-origin").sse_path("/sse");
     if !arguments.http_origin.is_empty() {
         settings = settings.origins(arguments.http_origin).cors();
     }

@@ -10,6 +10,8 @@ mod connect;
 #[cfg(unix)]
 mod consent;
 #[cfg(unix)]
+mod dev_login;
+#[cfg(unix)]
 mod doctor;
 #[cfg(unix)]
 mod issuer;

@@ -1,0 +1,124 @@
+//! `bowline serve --auth dev`: a protected server without an identity provider, as docs/protect.md describes it.
+
+use crate::{
+    issuer::get,
+    place::{Background, Place},
+};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+/// Posts a form, and returns the value of `Location`.
+fn post(url: &str, form: &str) -> String {
+    let rest = url.strip_prefix("http://").expect("it is a loopback URL");
+    let (authority, path) = rest.split_once('/').expect("it has a path");
+    let mut stream = TcpStream::connect(authority).expect("it listens");
+    let length = form.len();
+    write!(
+        stream,
+        "POST /{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nOrigin: http://{authority}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{form}"
+    )
+    .expect("it reads");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("it is text");
+    assert!(reply.starts_with("HTTP/1.1 303"), "{reply}");
+    let location = reply
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().starts_with("location: ").then(|| &line[10..]));
+    location.expect("it redirects").to_owned()
+}
+
+/// Opens the consent page and chooses "Allow" or "Deny", as a browser does.
+fn decide(url: &str, user: &str, decision: &str) -> String {
+    let (status, _, page) = get(url);
+    assert_eq!(status, 200, "{page}");
+    assert!(page.contains(">Allow</button>"), "{page}");
+    let (_, rest) = page.split_once("name=\"request\" value=\"").expect("it is a consent page");
+    let key = rest.split('"').next().expect("it ends");
+    post(
+        url.split('?').next().expect("it has a path"),
+        &format!("request={key}&user={user}&decision={decision}"),
+    )
+}
+
+/// Logs in without a browser, and returns the messages.
+fn log_in(place: &Place, url: &str, words: &[&str], user: &str) -> String {
+    let mut login = Background::start(place.program(&[&["login", url, "--no-browser"], words].concat()));
+    let page = login.message("/authorize?").trim().to_owned();
+    login.write(&decide(&page, user, "allow"));
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    told
+}
+
+#[test]
+fn a_server_with_auth_dev_is_logged_in_to_used_stepped_up_and_logged_out_of() {
+    let place = Place::new();
+    let words = ["serve", "everything", "--http", "0", "--auth", "dev", "--auth-scope", "notes:read"];
+    let mut server = Background::start(place.program(&words));
+    let url = server.line();
+    let call = ["call", &url, "echo", "message=hello"];
+
+    let (told, code) = place.run(&call);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains(&format!("bowline login {url}")), "{told}");
+
+    // Denied, and then allowed for the wrong scope.
+    let mut login = Background::start(place.program(&["login", &url, "--no-browser"]));
+    let page = login.message("/authorize?").trim().to_owned();
+    assert!(page.contains("scope=notes%3Aread"), "{page}");
+    login.write(&decide(&page, "ada", "deny"));
+    let (code, told) = login.end();
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains("access_denied"), "{told}");
+    log_in(&place, &url, &["--scope", "notes:list"], "ada");
+
+    // The token lacks the scope: the command names the login that adds it.
+    let (told, code) = place.run(&call);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains("--scope notes:read"), "{told}");
+    log_in(&place, &url, &["--scope", "notes:read"], "ada");
+    let (told, code) = place.run(&call);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("hello"), "{told}");
+    let (told, _) = place.run(&["whoami", &url]);
+    assert!(told.contains("notes:read"), "{told}");
+
+    let (told, code) = place.run(&["logout", &url]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("revoked"), "{told}");
+    assert_eq!(place.run(&call).1, Some(7));
+    // A new login works again.
+    log_in(&place, &url, &[], "grace");
+    assert_eq!(place.run(&call).1, Some(0));
+}
+
+#[test]
+fn the_guide_shows_the_commands_that_are_tested_here() {
+    let guide = include_str!("../../../../docs/protect.md");
+    for command in [
+        "bowline serve everything --http 8080 --auth dev --auth-scope notes:read",
+        "bowline login http://127.0.0.1:8080/mcp --no-browser",
+        "bowline call http://127.0.0.1:8080/mcp echo message=hello",
+        "bowline logout http://127.0.0.1:8080/mcp",
+    ] {
+        assert!(guide.contains(command), "{command}");
+    }
+}
+
+#[test]
+fn auth_dev_is_refused_where_it_would_not_be_safe() {
+    let place = Place::new();
+    for (words, reason) in [
+        (&["--http", "0.0.0.0:0", "--auth", "dev"][..], "works only on a loopback address"),
+        (&["--auth", "dev"], "needs `--http`"),
+        (&["--http", "0", "--auth", "dev", "--no-token"], "conflicts with `--auth dev`"),
+        (&["--http", "0", "--auth-scope", "x"], "needs `--auth dev`"),
+    ] {
+        let (told, code) = place.run(&[&["serve", "everything"], words].concat());
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(reason), "{reason} in {told}");
+    }
+}
