@@ -7,6 +7,7 @@
 
 mod authorize;
 pub mod challenge;
+mod device;
 pub mod discover;
 pub mod dpop;
 mod error;
@@ -37,6 +38,7 @@ pub use bowline_proto::{
     scope::{self, Scopes},
 };
 pub use challenge::Challenge;
+pub use device::{DevicePrompt, DeviceRequest, PendingDevice};
 pub use discover::{ResourceDiscovery, ServerDiscovery};
 pub use error::{Error, NeededLogin};
 pub use exchange::AssertionExchange;

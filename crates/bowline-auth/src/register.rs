@@ -5,6 +5,7 @@ use crate::{
     Secret, ServerMetadata, Step,
     metadata::{check_client_document_url, check_redirect_uri},
     step::reason,
+    token::DEVICE_CODE,
     url::{Url, shown},
 };
 use serde::Deserialize;
@@ -76,9 +77,12 @@ impl ClientSettings {
         if server.registration_endpoint.is_some() {
             return Ok(ClientChoice::Register);
         }
+        let redirect = match redirect_uri {
+            "" => String::new(),
+            uri => format!(", with the redirect URI {uri},"),
+        };
         Err(Error::misuse(format!(
-            "{issuer} offers no registration of clients; register one there by hand, with the redirect URI \
-             {redirect_uri}, and set its client id"
+            "{issuer} offers no registration of clients; register one there by hand{redirect} and set its client id"
         )))
     }
 }
@@ -103,6 +107,7 @@ fn check_binding(client_id: &ClientId, issuer: &Issuer, record: &Record) -> Resu
 pub struct DynamicRegistration<'a> {
     server: &'a ServerMetadata,
     name: String,
+    /// Empty for a client that logs in on other devices.
     redirect_uris: Vec<String>,
     method: AuthMethod,
     is_retry: bool,
@@ -112,20 +117,25 @@ impl<'a> DynamicRegistration<'a> {
     /// Registers a client with this name and redirect URI.
     pub fn new(server: &'a ServerMetadata, name: &str, redirect_uri: &str) -> Result<Self, Error> {
         check_redirect_uri(redirect_uri)?;
+        let mut redirect_uris = vec![redirect_uri.to_owned()];
+        redirect_uris.extend(other_loopback(redirect_uri));
+        Ok(Self::with_redirects(server, name, redirect_uris))
+    }
+
+    /// Registers a client with this name for logins on other devices (RFC 8628). It has no redirect URI.
+    #[must_use]
+    pub fn for_device(server: &'a ServerMetadata, name: &str) -> Self {
+        Self::with_redirects(server, name, Vec::new())
+    }
+
+    fn with_redirects(server: &'a ServerMetadata, name: &str, redirect_uris: Vec<String>) -> Self {
         let preferred = [AuthMethod::None, AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost];
         let method = match &server.auth_methods {
             Some(offered) => preferred.into_iter().find(|method| offered.contains(method)),
             None => Some(AuthMethod::None),
         };
-        let mut redirect_uris = vec![redirect_uri.to_owned()];
-        redirect_uris.extend(other_loopback(redirect_uri));
-        Ok(Self {
-            server,
-            name: name.to_owned(),
-            redirect_uris,
-            method: method.unwrap_or(AuthMethod::None),
-            is_retry: false,
-        })
+        let method = method.unwrap_or(AuthMethod::None);
+        Self { server, name: name.to_owned(), redirect_uris, method, is_retry: false }
     }
 
     /// Takes the reply to the last request, and says what comes next.
@@ -166,16 +176,20 @@ impl<'a> DynamicRegistration<'a> {
     fn request(&self) -> Result<Request, Error> {
         let endpoint = self.server.registration_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| Error::misuse("there is no registration endpoint"))?;
-        let is_web = self
-            .redirect_uris
-            .iter()
-            .all(|uri| Url::split(uri).is_ok_and(|url| url.is_https() && !url.is_loopback()));
+        let is_for_device = self.redirect_uris.is_empty();
+        let is_web = !is_for_device
+            && self
+                .redirect_uris
+                .iter()
+                .all(|uri| Url::split(uri).is_ok_and(|url| url.is_https() && !url.is_loopback()));
+        let (grant, response_types) =
+            if is_for_device { (DEVICE_CODE, json!([])) } else { ("authorization_code", json!(["code"])) };
         let body = json!({
             "client_name": self.name,
             "application_type": if is_web { "web" } else { "native" },
             "redirect_uris": self.redirect_uris,
-            "grant_types": ["authorization_code", "refresh_token"],
-            "response_types": ["code"],
+            "grant_types": [grant, "refresh_token"],
+            "response_types": response_types,
             "token_endpoint_auth_method": self.method.as_str(),
         });
         Ok(Request::post(endpoint, RequestBody::Json(body.to_string())))

@@ -12,6 +12,7 @@ use serde_json::Value;
 const MAX_TOKEN: usize = 64 * 1024;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+pub(crate) const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// A token is renewed this many seconds before its end, or earlier in its life if that is short.
 const MARGIN: u64 = 60;
 /// A longer life of an access token, in seconds, counts as ten years.
@@ -23,6 +24,8 @@ const MAX_LIFETIME: u64 = 10 * 365 * 24 * 3600;
 pub enum Grant<'a> {
     /// A code of the authorization response.
     Code(&'a AuthorizationCode),
+    /// A device code (RFC 8628).
+    Device(&'a Secret),
     /// A refresh token.
     Refresh(&'a Secret),
     /// The credentials of the client alone, for a client that acts for itself.
@@ -151,6 +154,9 @@ impl TokenRequest<'_> {
                 .with("code", code.code.expose())
                 .with("code_verifier", code.verifier.expose())
                 .with("redirect_uri", &code.redirect_uri),
+            Grant::Device(code) => {
+                Form::new().with("grant_type", DEVICE_CODE).with("device_code", code.expose())
+            }
             Grant::Refresh(token) => {
                 Form::new().with("grant_type", "refresh_token").with("refresh_token", token.expose())
             }
@@ -188,6 +194,7 @@ impl TokenRequest<'_> {
         {
             let what = match self.grant {
                 Grant::Code(_) => format!("the code for {issuer}"),
+                Grant::Device(_) => format!("the login on another device at {issuer}"),
                 Grant::Refresh(_) => format!("the refresh at {issuer}"),
                 Grant::ClientCredentials => format!("the login of the client at {issuer}"),
                 Grant::Assertion(_) => format!("the assertion for {issuer}"),

@@ -47,7 +47,7 @@ pub(crate) fn for_commands(
         .apply_in(login, folder(context).as_deref())
         .map_err(|error| Failure::new(Code::Config, error.to_string()))?;
     Ok(login.on_event(move |event| {
-        if let Event::Interrupted | Event::IssuerChanged { .. } = event {
+        if let Event::Interrupted | Event::IssuerChanged { .. } | Event::NotStored { .. } = event {
             screen.warn(&visible(&event.to_string()));
         }
     }))

@@ -14,6 +14,8 @@ pub struct ServerMetadata {
     pub authorization_endpoint: Option<String>,
     /// Where tokens are issued.
     pub token_endpoint: String,
+    /// Where logins on other devices start (RFC 8628).
+    pub device_authorization_endpoint: Option<String>,
     /// Where clients register.
     pub registration_endpoint: Option<String>,
     /// Where tokens are revoked (RFC 7009).
@@ -38,6 +40,7 @@ pub(crate) struct ServerWire {
     pub(crate) issuer: Option<String>,
     authorization_endpoint: Option<String>,
     token_endpoint: Option<String>,
+    device_authorization_endpoint: Option<String>,
     registration_endpoint: Option<String>,
     revocation_endpoint: Option<String>,
     code_challenge_methods_supported: Option<Vec<String>>,
@@ -54,6 +57,7 @@ impl ServerMetadata {
         for (what, url) in [
             ("the authorization endpoint", &wire.authorization_endpoint),
             ("the token endpoint", &wire.token_endpoint),
+            ("the device authorization endpoint", &wire.device_authorization_endpoint),
             ("the registration endpoint", &wire.registration_endpoint),
             ("the revocation endpoint", &wire.revocation_endpoint),
         ] {
@@ -71,6 +75,7 @@ impl ServerMetadata {
             issuer,
             authorization_endpoint: wire.authorization_endpoint,
             token_endpoint,
+            device_authorization_endpoint: wire.device_authorization_endpoint,
             registration_endpoint: wire.registration_endpoint,
             revocation_endpoint: wire.revocation_endpoint,
             pkce: Some(wire.code_challenge_methods_supported.is_some_and(s256)),
@@ -88,6 +93,7 @@ impl ServerMetadata {
         Self {
             authorization_endpoint: Some(at("/authorize")),
             token_endpoint: at("/token"),
+            device_authorization_endpoint: None,
             registration_endpoint: Some(at("/register")),
             revocation_endpoint: None,
             pkce: None,

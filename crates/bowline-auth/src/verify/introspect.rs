@@ -121,7 +121,7 @@ mod tests {
         let request = introspection().request("opaque").unwrap();
         assert_eq!(request.url, "https://as.example/introspect");
         let RequestBody::Form(form) = &request.body else { panic!("a form") };
-        assert_eq!(form.text().expose(), "token=opaque&token_type_hint=access_token");
+        assert_eq!(form.text().expose(), "token=opaque&token_type_hint=access_token&client_id=notes+server");
         // `notes+server:a%3Ab`
         assert_eq!(request.authorization.unwrap().expose(), "Basic bm90ZXMrc2VydmVyOmElM0Fi");
         let issuer = Issuer::new(ISSUER).unwrap();

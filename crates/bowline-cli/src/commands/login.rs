@@ -6,10 +6,11 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
     login::{browser, store, with_paste},
+    screen::Screen,
     signals::ShutdownSignals,
     target::Target,
 };
-use bowline_http::auth::{CallbackHost, Error, Event, Login, Secret, StoreKey};
+use bowline_http::auth::{CallbackHost, DevicePrompt, Error, Event, Login, Secret, StoreKey};
 use bowline_text::visible;
 use clap::Args;
 
@@ -21,6 +22,9 @@ pub(crate) struct Arguments {
     /// Print the URL instead of opening a browser; paste the address that the browser ends at
     #[arg(long)]
     no_browser: bool,
+    /// Log in with a browser on another device: print a page and a code to enter there
+    #[arg(long, conflicts_with_all = ["no_browser", "callback_port", "callback_host"])]
+    device: bool,
     /// Ask for this scope instead of those that the server names; can be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
@@ -84,15 +88,20 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     settings.callback_host = arguments.callback_host;
     settings.account = arguments.account;
 
-    let mut browser = browser(&settings, context);
-    if context.allows_input() {
-        browser = with_paste(browser, &TerminalUser::new(context.screen));
-    }
-    if arguments.no_browser {
-        browser = browser.without_opening();
-    }
     let screen = context.screen;
-    let login = settings.apply(Login::agent(browser)).store(store.clone());
+    let login = if arguments.device {
+        Login::device(move |prompt| show_code(screen, prompt))
+    } else {
+        let mut browser = browser(&settings, context);
+        if context.allows_input() {
+            browser = with_paste(browser, &TerminalUser::new(context.screen));
+        }
+        if arguments.no_browser {
+            browser = browser.without_opening();
+        }
+        Login::agent(browser)
+    };
+    let login = settings.apply(login).store(store.clone());
     let login = if arguments.dpop { login.dpop() } else { login };
     let login = login.on_event(move |event| {
         // The page to visit and the result are printed anyway.
@@ -110,4 +119,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let key = StoreKey::new(server.url(), settings.account.as_deref().unwrap_or_default()).map_err(failed)?;
     let login = StoredLogin::load(&store, key).await.map_err(failed)?;
     whoami::print(&login.into_iter().collect::<Vec<_>>(), context)
+}
+
+/// Prints what the user has to do on another device.
+fn show_code(screen: Screen, prompt: &DevicePrompt) {
+    let minutes = prompt.lifetime.div_ceil(60);
+    screen.note(&visible(&format!("To log in, open this page on any device within {minutes} min:")));
+    screen.note("");
+    screen.note(&visible(&format!("  {}", prompt.url)));
+    screen.note("");
+    screen.note(&visible(&format!("and enter the code {}", prompt.user_code)));
 }

@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(crate) access_tokens: HashSet<String>,
     pub(crate) refresh_tokens: HashSet<String>,
     pub(crate) issued: usize,
+    /// The user has entered the code of a device.
+    pub(crate) device_is_approved: bool,
 }
 
 /// A running issuer. Its threads end with the test process.
@@ -182,7 +184,8 @@ fn answer(
                 200,
                 &json!({ "issuer": origin, "authorization_endpoint": authorize,
                     "token_endpoint": format!("{origin}/token"), "registration_endpoint": format!("{origin}/register"),
-                    "revocation_endpoint": format!("{origin}/revoke"), "response_types_supported": ["code"],
+                    "revocation_endpoint": format!("{origin}/revoke"),
+                    "device_authorization_endpoint": format!("{origin}/device"), "response_types_supported": ["code"],
                     "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"],
                     "authorization_response_iss_parameter_supported": true }),
             )
@@ -205,6 +208,11 @@ fn answer(
             let issuer = origin.replace(':', "%3A").replace('/', "%2F");
             Some((302, format!("Location: {to}?code={code}&state={given}&iss={issuer}\r\n"), String::new()))
         }
+        ("POST", "/device") => json_reply(
+            200,
+            &json!({ "device_code": format!("{CANARY}-device"), "user_code": "WDJB-MJHT",
+                "verification_uri": format!("{origin}/activate"), "expires_in": 600, "interval": 1 }),
+        ),
         ("POST", "/token") => token(state, &form(body)),
         ("POST", "/revoke") => {
             let token = form(body)["token"].clone();
@@ -236,6 +244,12 @@ fn token(state: &mut State, request: &HashMap<String, String>) -> Option<Reply> 
             let Some(asked) = state.codes.remove(&request["code"]) else { return refused("invalid_grant") };
             assert_eq!(asked["redirect_uri"], request["redirect_uri"]);
             assert!(request.contains_key("code_verifier"));
+            state.first_lifetime
+        }
+        "urn:ietf:params:oauth:grant-type:device_code" => {
+            if !state.device_is_approved {
+                return refused("authorization_pending");
+            }
             state.first_lifetime
         }
         "refresh_token" => {

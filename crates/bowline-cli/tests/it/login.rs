@@ -125,6 +125,21 @@ fn without_a_browser_the_redirected_url_is_pasted() {
 }
 
 #[test]
+fn a_code_is_entered_on_another_device() {
+    let (place, issuer) = (Place::new(), issuer());
+    let mut login = Background::start(place.program(&["login", &issuer.server(), "--device"]));
+    assert_eq!(login.message("/activate").trim(), format!("{}/activate", issuer.url));
+    login.message("and enter the code WDJB-MJHT");
+    issuer.wait(|state| state.requests.contains_key("/token"));
+    issuer.with(|state| state.device_is_approved = true);
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    assert!(!told.contains(CANARY), "{told}");
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(0), "{told}");
+}
+
+#[test]
 fn a_command_at_a_terminal_offers_to_log_in() {
     let (place, issuer) = (Place::new(), issuer());
     let server = issuer.server();

@@ -220,7 +220,14 @@ impl Inner {
         }
         let mut is_second = false;
         loop {
-            match self.authorize(&server, &resource, &scopes, &key, &mut record).await {
+            let authorized = match self.login.device_display() {
+                Some(show) => {
+                    let resource = &resource;
+                    self.authorize_on_device(show, &server, resource, &scopes, &key, &mut record).await
+                }
+                None => self.authorize(&server, &resource, &scopes, &key, &mut record).await,
+            };
+            match authorized {
                 Ok(tokens) => {
                     self.login.report(&Event::LoggedIn {
                         issuer: tokens.issuer.clone(),

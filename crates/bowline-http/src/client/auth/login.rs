@@ -1,6 +1,9 @@
 //! How a client logs in.
 
-use super::{event::Event, machine::Machine, memory::MemoryStore, reach::Networks, session::Session};
+use super::{
+    device::DeviceDisplay, event::Event, machine::Machine, memory::MemoryStore, reach::Networks,
+    session::Session,
+};
 use crate::client::post::Poster;
 use bowline_auth::{
     AuthMethod, BoxFuture, ClientSettings, Error, Lenient, Redirect, Scopes, Secret, Store, UserAgent, Visit,
@@ -42,6 +45,8 @@ pub struct Login {
 enum Agent {
     Visitor(Visitor),
     Custom(Arc<dyn UserAgent>),
+    /// A browser on another device.
+    Device(DeviceDisplay),
 }
 
 impl Login {
@@ -92,6 +97,18 @@ impl Login {
     /// [`is_login_needed`](bowline_client::Error::is_login_needed).
     pub fn stored() -> Self {
         Self::new(None)
+    }
+
+    pub(super) fn on_device(show: DeviceDisplay) -> Self {
+        Self::new(Some(Agent::Device(show)))
+    }
+
+    /// Who shows codes for logins on other devices, if this login uses them.
+    pub(super) fn device_display(&self) -> Option<&DeviceDisplay> {
+        match &self.agent {
+            Some(Agent::Device(show)) => Some(show),
+            Some(Agent::Visitor(_) | Agent::Custom(_)) | None => None,
+        }
     }
 
     pub(super) fn alone(machine: Machine) -> Self {
@@ -217,7 +234,7 @@ impl Login {
     /// Prepares a visit. `None` if this login never asks a user.
     pub(super) async fn prepare(&self, bound: Option<&str>) -> Result<Option<Box<dyn Redirect>>, Error> {
         match &self.agent {
-            None => Ok(None),
+            None | Some(Agent::Device(_)) => Ok(None),
             Some(Agent::Custom(agent)) => agent.prepare(bound).await.map(Some),
             Some(Agent::Visitor(visitor)) => {
                 let redirect_uri = self.redirect_uri.clone().unwrap_or_else(|| DEFAULT_REDIRECT.to_owned());

@@ -17,6 +17,7 @@
 
 mod account;
 mod browser;
+mod device;
 mod event;
 mod fetch;
 mod flow;
@@ -33,8 +34,8 @@ mod store_file;
 
 pub use account::{Account, LoggedOut};
 pub use bowline_auth::{
-    AuthMethod, ClientDocument, ClientId, ClientOrigin, Error, Issuer, Lenient, NeededLogin, Record,
-    Redirect, Registration, Scheme, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit,
+    AuthMethod, ClientDocument, ClientId, ClientOrigin, DevicePrompt, Error, Issuer, Lenient, NeededLogin,
+    Record, Redirect, Registration, Scheme, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit,
     jose::SigningKey,
 };
 pub use browser::Browser;

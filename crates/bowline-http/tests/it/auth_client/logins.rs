@@ -249,3 +249,55 @@ async fn a_workload_sends_its_assertion_once_and_no_client() {
     );
     assert!(!bodies[0].contains("client_id"), "{}", bodies[0]);
 }
+
+/// A login on another device, and the prompts that it shows.
+fn device_login() -> (Login, Arc<Mutex<Vec<String>>>) {
+    let prompts = Arc::new(Mutex::new(Vec::new()));
+    let shown = Arc::clone(&prompts);
+    (Login::device(move |prompt| shown.lock().unwrap().push(prompt.to_string())), prompts)
+}
+
+#[tokio::test]
+async fn a_login_on_another_device_polls_until_the_user_has_entered_the_code() {
+    let world = World::new().await;
+    world.state().device_errors = vec!["authorization_pending"];
+    let (login, prompts) = device_login();
+    let client = world.connect(login).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    let shown = format!("open {}/activate on any device and enter the code WDJB-MJHT", world.base);
+    assert_eq!(*prompts.lock().unwrap(), [shown]);
+    let asked = world.bodies("POST", "/one/device").pop().unwrap();
+    assert!(
+        asked.contains("scope=base") && asked.contains("resource=http") && asked.contains("client_id="),
+        "{asked}"
+    );
+    let polls = world.bodies("POST", "/one/token");
+    assert_eq!(polls.len(), 2);
+    for body in polls {
+        assert!(body.contains("device_code=device-canary") && body.contains("resource=http"), "{body}");
+    }
+    let registered = world.bodies("POST", "/one/register").pop().unwrap();
+    assert!(
+        registered.contains("grant-type:device_code") && registered.contains("\"redirect_uris\":[]"),
+        "{registered}"
+    );
+    // The token is refreshed without the user.
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(prompts.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_denied_login_on_another_device_is_not_repeated() {
+    let world = World::new().await;
+    world.state().is_open = true;
+    let (login, prompts) = device_login();
+    let client = world.connect(login).await.unwrap();
+    world.state().is_open = false;
+    for _ in 0..2 {
+        world.state().device_errors = vec!["access_denied"];
+        let error = client.call("t", ()).await.unwrap_err();
+        assert!(error.is_login_needed(), "{error}");
+    }
+    assert_eq!(prompts.lock().unwrap().len(), 1);
+}

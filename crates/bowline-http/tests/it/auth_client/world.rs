@@ -61,6 +61,17 @@ pub(crate) struct State {
     pub(crate) unknown_clients: usize,
     /// Assertions are refused.
     pub(crate) refuse_assertions: bool,
+    /// Paths that redirect to another URL, with status 307.
+    pub(crate) redirects: HashMap<String, String>,
+    /// Members that replace those of the metadata of authorization servers; `null` removes one.
+    pub(crate) metadata: serde_json::Map<String, Value>,
+    /// Headers and body that paths respond with, instead of what they have.
+    pub(crate) documents: HashMap<String, (&'static str, String)>,
+    /// The path whose response never ends. Its first request pauses the clock, so that time passes at once.
+    pub(crate) stalled: Option<String>,
+    pub(crate) is_paused: bool,
+    /// What token requests of a device are refused with, the first one last.
+    pub(crate) device_errors: Vec<&'static str>,
     issued: usize,
     registered: usize,
 }
@@ -103,7 +114,7 @@ impl World {
         })
     }
 
-    fn agree(&self, visit: &Visit) -> Result<String, String> {
+    pub(crate) fn agree(&self, visit: &Visit) -> Result<String, String> {
         let (place, query) = visit.url().split_once('?').ok_or("no query")?;
         let path = place.strip_prefix(&self.base).unwrap_or(place).to_owned();
         self.state().seen.push(("VISIT".into(), path, query.to_owned()));
@@ -164,7 +175,24 @@ impl World {
         if let Some(hold) = hold.filter(|_| body.contains("grant_type=refresh_token")) {
             hold.notified().await;
         }
-        let (status, extra, body) = match path.split('?').next().unwrap_or_default() {
+        let place = path.split('?').next().unwrap_or_default();
+        if self.state().stalled.as_deref() == Some(place) {
+            drop(stream.write_all(b"HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\n{").await);
+            if !std::mem::replace(&mut self.state().is_paused, true) {
+                tokio::time::pause();
+            }
+            return std::future::pending().await;
+        }
+        let redirect = self.state().redirects.get(place).cloned();
+        let document = self.state().documents.get(place).cloned();
+        let (status, extra, body) = match place {
+            _ if redirect.is_some() => {
+                (307, format!("Location: {}\r\n", redirect.unwrap_or_default()), String::new())
+            }
+            _ if document.is_some() => {
+                let (headers, body) = document.unwrap_or_default();
+                (200, headers.to_owned(), body)
+            }
             "/mcp" => self.mcp(&verb, token.as_deref(), &body),
             "/idp/token" => (200, String::new(), id_jag().to_string()),
             path if self.state().is_own_issuer => self.own_issuer(path, &body),
@@ -186,7 +214,17 @@ impl World {
                     let id = format!("client-of{of}-{}", state.registered);
                     (201, String::new(), json!({ "client_id": id }).to_string())
                 }
+                None if path.ends_with("/device") => (
+                    200,
+                    String::new(),
+                    json!({
+                        "device_code": "device-canary", "user_code": "WDJB-MJHT", "interval": 0, "expires_in": 60,
+                        "verification_uri": format!("{}/activate", self.base),
+                    })
+                    .to_string(),
+                ),
                 None if path.ends_with("/token") => self.token(&body),
+                None if path == "/stolen" => (200, String::new(), "{}".to_owned()),
                 None => (404, String::new(), String::new()),
             },
         };
@@ -202,17 +240,23 @@ impl World {
     fn metadata(&self, name: &str) -> Value {
         let at = |path: &str| format!("{}/{name}{path}", self.base);
         let method = if self.state().is_confidential { "client_secret_basic" } else { "none" };
-        json!({
+        let mut metadata = json!({
             "issuer": at(""),
             "client_id_metadata_document_supported": self.state().reads_documents,
             "authorization_endpoint": at("/authorize"),
             "token_endpoint": at("/token"),
+            "device_authorization_endpoint": at("/device"),
             "registration_endpoint": at("/register"),
             "code_challenge_methods_supported": ["S256"],
             "revocation_endpoint": at("/revoke"),
             "token_endpoint_auth_methods_supported": [method],
             "revocation_endpoint_auth_methods_supported": [method],
-        })
+        });
+        for (name, value) in &self.state().metadata {
+            metadata[name] = value.clone();
+        }
+        metadata.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        metadata
     }
 
     /// A server of 2025-03-26, with its endpoints below `/own`.
@@ -296,6 +340,12 @@ impl World {
             "authorization_code" if state.unknown_clients > 0 => {
                 state.unknown_clients -= 1;
                 return (401, String::new(), json!({ "error": "invalid_client" }).to_string());
+            }
+            "urn:ietf:params:oauth:grant-type:device_code" => {
+                if let Some(error) = state.device_errors.pop() {
+                    return (400, String::new(), json!({ "error": error }).to_string());
+                }
+                "base".to_owned()
             }
             "authorization_code" => get("code").strip_prefix("code ").unwrap_or_default().to_owned(),
             _ if state.refuse_assertions => {

@@ -76,7 +76,7 @@ async fn an_active_token_is_accepted_and_asked_about_once_a_minute() {
     }
     let (authorization, body) = asked.questions.lock().unwrap()[0].clone();
     assert_eq!(authorization, "Basic cnM6c2VjcmV0LWNhbmFyeQ==");
-    assert_eq!(body, "token=opaque&token_type_hint=access_token");
+    assert_eq!(body, "token=opaque&token_type_hint=access_token&client_id=rs");
     assert_eq!(asked.questions(), 1);
     // Revoked: noticed after a minute.
     asked.say(StatusCode::OK, &json!({ "active": false }));
