@@ -29,6 +29,7 @@ mod memory;
 mod private_file;
 mod proof;
 mod reach;
+mod sealing;
 mod session;
 mod store_file;
 
@@ -44,6 +45,7 @@ pub use login::Login;
 pub use loopback::{CallbackHost, Loopback};
 pub use memory::MemoryStore;
 pub use reach::Networks;
+pub use sealing::SealingKey;
 pub use store_file::FileStore;
 
 pub(super) use login::LoginSlot;

@@ -1,6 +1,6 @@
 //! Keeps tokens in files, for several processes of one user.
 
-use super::{lock::FileLock, private_file};
+use super::{lock::FileLock, private_file, sealing::SealingKey};
 use bowline_auth::{BoxFuture, Error, Record, Secret, Store, StoreKey, StoreLock};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
@@ -32,6 +32,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct FileStore {
     folder: PathBuf,
     lock_timeout: Duration,
+    sealing: Option<SealingKey>,
 }
 
 /// The members that name the record of a file.
@@ -39,6 +40,8 @@ pub struct FileStore {
 struct Name {
     server: String,
     account: String,
+    /// The record, if it is sealed.
+    sealed: Option<String>,
 }
 
 impl FileStore {
@@ -46,7 +49,14 @@ impl FileStore {
     pub fn at(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         let folder = folder.into();
         private_file::create_folder(&folder).map_err(|error| failed(&folder, &error))?;
-        Ok(Self { folder, lock_timeout: LOCK_TIMEOUT })
+        Ok(Self { folder, lock_timeout: LOCK_TIMEOUT, sealing: None })
+    }
+
+    /// Seals records with this key. Records that are not sealed yet can be read, and are sealed when they are written again.
+    #[must_use]
+    pub fn sealed_with(mut self, key: SealingKey) -> Self {
+        self.sealing = Some(key);
+        self
     }
 
     /// Returns the folder.
@@ -63,6 +73,22 @@ impl FileStore {
             let _ = write!(file, "{byte:02x}");
         }
         self.folder.join(file + ".json")
+    }
+
+    /// The members of the file of a record, sealed if there is a key.
+    fn members(
+        &self,
+        key: &StoreKey,
+        record: &Record,
+    ) -> Result<serde_json::Map<String, serde_json::Value>, Error> {
+        let text = record.to_json();
+        match &self.sealing {
+            Some(sealing) => {
+                let sealed = sealing.seal(&sealing_context(key.server(), key.account()), &text)?;
+                Ok(serde_json::Map::from_iter([("sealed".to_owned(), sealed.into())]))
+            }
+            None => Ok(serde_json::from_str(text.expose()).unwrap_or_default()),
+        }
     }
 
     /// Runs file operations on a thread that may block.
@@ -84,8 +110,13 @@ fn failed(path: &Path, error: &io::Error) -> Error {
     Error::store(format!("`{}`: {error}", path.display()))
 }
 
+/// What a sealed record is bound to, so that it cannot be moved to the file of another server or account.
+fn sealing_context(server: &str, account: &str) -> String {
+    format!("bowline login 1\0{server}\0{account}")
+}
+
 /// Reads the record of a file and the key that it is for. Errors do not quote the file.
-fn parse(path: &Path, text: &Secret) -> Result<(StoreKey, Record), Error> {
+fn parse(path: &Path, text: &Secret, sealing: Option<&SealingKey>) -> Result<(StoreKey, Record), Error> {
     let damaged = |reason: String| {
         Error::store(format!("`{}`: {reason}; log in again after you remove the file", path.display()))
     };
@@ -93,7 +124,16 @@ fn parse(path: &Path, text: &Secret) -> Result<(StoreKey, Record), Error> {
         damaged(format!("it is damaged at line {} column {}", error.line(), error.column()))
     })?;
     let key = StoreKey::new(&name.server, &name.account).map_err(|error| damaged(error.to_string()))?;
-    let record = Record::from_json(text.expose()).map_err(|error| damaged(error.to_string()))?;
+    let opened = match (&name.sealed, sealing) {
+        (None, _) => None,
+        (Some(sealed), Some(sealing)) => {
+            let opened = sealing.open(&sealing_context(&name.server, &name.account), sealed);
+            Some(opened.ok_or_else(|| damaged("it is sealed with another key, or was changed".to_owned()))?)
+        }
+        (Some(_), None) => return Err(damaged("it is sealed, and there is no key to open it".to_owned())),
+    };
+    let record = opened.as_ref().unwrap_or(text);
+    let record = Record::from_json(record.expose()).map_err(|error| damaged(error.to_string()))?;
     Ok((key, record))
 }
 
@@ -103,7 +143,7 @@ impl Store for FileStore {
             let path = self.path(key);
             let text = self.blocking(path.clone(), |path| private_file::read(path, MAX_BYTES)).await?;
             let Some(text) = text.map(Secret::new) else { return Ok(None) };
-            match parse(&path, &text)? {
+            match parse(&path, &text, self.sealing.as_ref())? {
                 (found, record) if found == *key => Ok(Some(record)),
                 (found, _) => {
                     Err(Error::store(format!("`{}`: it is for {found}, expected {key}", path.display())))
@@ -113,8 +153,10 @@ impl Store for FileStore {
     }
 
     fn save<'a>(&'a self, key: &'a StoreKey, record: &'a Record) -> BoxFuture<'a, Result<(), Error>> {
-        let mut members: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(record.to_json().expose()).unwrap_or_default();
+        let mut members = match self.members(key, record) {
+            Ok(members) => members,
+            Err(error) => return Box::pin(async { Err(error) }),
+        };
         members.insert("server".to_owned(), key.server().into());
         members.insert("account".to_owned(), key.account().into());
         let text = Secret::new(serde_json::Value::Object(members).to_string());
@@ -132,7 +174,7 @@ impl Store for FileStore {
             let texts = self.blocking(self.folder.clone(), read_all).await?;
             let mut keys = Vec::new();
             for (path, text) in texts {
-                keys.push(parse(&path, &text)?.0);
+                keys.push(parse(&path, &text, self.sealing.as_ref())?.0);
             }
             keys.sort();
             Ok(keys)

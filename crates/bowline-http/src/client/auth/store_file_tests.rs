@@ -151,3 +151,35 @@ async fn v58_each_record_has_its_own_lock() {
     drop(held);
     store.lock(&key("")).await.unwrap();
 }
+
+#[tokio::test]
+async fn v57_a_sealed_file_contains_no_secret_and_opens_only_with_its_key() {
+    let folder = Folder::new();
+    let sealing = |byte: u8| SealingKey::new(&[byte; SealingKey::LENGTH]).unwrap();
+    // A file of a store without a key is read, and sealed when it is written again.
+    folder.store().save(&key(""), &record("canary-access")).await.unwrap();
+    let store = folder.store().sealed_with(sealing(1));
+    assert_eq!(store.load(&key("")).await.unwrap(), Some(record("canary-access")));
+    store.save(&key(""), &record("canary-access")).await.unwrap();
+    let file = fs::read_to_string(store.path(&key(""))).unwrap();
+    assert!(!file.contains("canary") && file.contains("https://notes.example/mcp"), "{file}");
+    assert_eq!(store.load(&key("")).await.unwrap(), Some(record("canary-access")));
+    assert_eq!(store.list().await.unwrap(), [key("")]);
+    for other in [folder.store(), folder.store().sealed_with(sealing(2))] {
+        let error = other.load(&key("")).await.unwrap_err();
+        assert!(error.is_store() && error.to_string().contains("sealed"), "{error}");
+    }
+    // The record of one account is not that of another.
+    fs::write(store.path(&key("work")), file.replace("\"account\":\"\"", "\"account\":\"work\"")).unwrap();
+    set_private(&store.path(&key("work")));
+    let error = store.load(&key("work")).await.unwrap_err();
+    assert!(error.to_string().contains("was changed"), "{error}");
+}
+
+/// Lets only this user read a file.
+fn set_private(path: &Path) {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    #[cfg(not(unix))]
+    let _ = path;
+}
