@@ -4,6 +4,7 @@ mod discovery;
 mod dpop;
 mod logins;
 mod machines;
+mod metadata_threats;
 mod real_issuer;
 mod threats;
 mod world;
