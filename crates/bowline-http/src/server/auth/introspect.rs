@@ -89,8 +89,10 @@ impl Introspection {
         self
     }
 
-    /// Accepts responses that name no audience. Use it only if the authorization server answers for no other resource with this
-    /// client: otherwise a token that a user gave to another server is accepted here.
+    /// Accepts responses that name no audience. They need a `token_type`, because a refresh token is active too.
+    ///
+    /// Use it only if the authorization server answers for no other resource with this client: otherwise a token that a user gave
+    /// to another server is accepted here.
     pub fn without_audience(mut self) -> Self {
         self.requires_audience = false;
         self
