@@ -3,11 +3,13 @@
 //! Usage: `interop-auth serve PORT ISSUER RESOURCE` serves a protected endpoint, `serve-dpop` one that accepts only tokens that are
 //! bound to a key, and requires nonces. `interop-auth call-dpop RESOURCE ISSUER` calls it. `interop-auth verify` reads one JSON object per
 //! line, with `keys` (a JWK set) and `token`, and prints the payload of each token that verifies, or `refused: REASON`.
-//! `interop-auth login …` is a client; see [`login::run`].
+//! `interop-auth login …` is a client; see [`login::run`]. `interop-auth introspect PORT ISSUER RESOURCE` serves an endpoint that asks
+//! the issuer about tokens, and `interop-auth device URL` logs in on another device.
 
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
 
 mod login;
+mod opaque;
 
 use bowline::{
     auth::{
@@ -30,10 +32,12 @@ async fn main() -> Result<()> {
             serve(port, resource, Protect::by(issuer).dpop(Dpop::Required).dpop_nonces()).await
         }
         ["call-dpop", resource, issuer] => call_with_dpop(resource, issuer).await,
+        ["introspect", port, issuer, resource] => serve(port, resource, opaque::protect(issuer)).await,
+        ["device", url] => opaque::log_in(url).await,
         ["verify"] => verify_lines(),
         ["login", ref arguments @ ..] => login::run(arguments).await,
         _ => Err(Error::tool(
-            "usage: interop-auth serve|serve-dpop PORT ISSUER RESOURCE | call-dpop RESOURCE ISSUER | verify | login …",
+            "usage: interop-auth serve|serve-dpop|introspect PORT ISSUER RESOURCE | call-dpop RESOURCE ISSUER | device URL | verify | login …",
         )),
     }
 }

@@ -7,6 +7,7 @@ import * as jose from "jose";
 import { checkDpop } from "./dpop.mjs";
 import { startIssuer } from "./issuer.mjs";
 import { checkLogins } from "./logins.mjs";
+import { checkOpaqueTokens } from "./opaque.mjs";
 import { freePort, serve } from "./process.mjs";
 
 const ours = process.argv[2];
@@ -100,6 +101,7 @@ async function call(url, token, tool = "whoami") {
 
 await check("jose", crossCheck);
 await checkDpop({ check, equal, ours });
+await checkOpaqueTokens(check, ours, call);
 
 const port = await freePort();
 const resource = `http://127.0.0.1:${port}/mcp`;
