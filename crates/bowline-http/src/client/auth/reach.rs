@@ -207,6 +207,7 @@ mod tests {
 
     #[test]
     fn v50_a_program_that_others_reach_sends_nothing_into_private_networks() {
+        // proves: SEC-17, SEC-19
         let hosts = public("https://mcp.example/mcp");
         for host in [
             "127.0.0.1",
@@ -248,6 +249,7 @@ mod tests {
 
     #[tokio::test]
     async fn v50_a_name_that_changes_its_address_is_checked_again() {
+        // proves: SEC-21
         let kinds = [(public as fn(&str) -> LearnedHosts, "10.0.0.1"), (desktop, "169.254.169.254")];
         for (rules, inside) in kinds {
             let hosts = rules("https://mcp.example/mcp");
