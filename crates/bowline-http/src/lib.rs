@@ -55,12 +55,12 @@ pub use client::{
 #[cfg(feature = "issuer")]
 #[cfg_attr(docsrs, doc(cfg(feature = "issuer")))]
 pub use server::IssuerService;
+#[cfg(all(feature = "auth", feature = "server"))]
+pub use server::{
+    AccessRefusal, AccessRefusalKind, Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect,
+    ProtectError, Protected, ProtectedBody, Protection,
+};
 #[cfg(feature = "server")]
 pub use server::{
     Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,
-};
-#[cfg(all(feature = "auth", feature = "server"))]
-pub use server::{
-    Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
-    Protection,
 };

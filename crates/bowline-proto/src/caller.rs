@@ -33,6 +33,7 @@ pub struct Caller {
     implied: Scopes,
     expiry: Option<u64>,
     claims: RawJson,
+    token_digest: Option<Arc<str>>,
     principal: OnceLock<Arc<str>>,
 }
 
@@ -47,6 +48,7 @@ impl Caller {
             implied: Scopes::new(),
             expiry: None,
             claims: RawJson::empty_object(),
+            token_digest: None,
             principal: OnceLock::new(),
         }
     }
@@ -87,6 +89,13 @@ impl Caller {
         self
     }
 
+    /// Sets the digest of the token, for logs.
+    #[must_use]
+    pub fn with_token_digest(mut self, digest: impl Into<Arc<str>>) -> Self {
+        self.token_digest = Some(digest.into());
+        self
+    }
+
     /// Returns the authorization server that issued the token, exactly as it writes its identifier.
     pub fn issuer(&self) -> &str {
         &self.issuer
@@ -105,6 +114,11 @@ impl Caller {
     /// Returns the granted scopes, as the token lists them.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
+    }
+
+    /// Returns the scopes that the granted ones imply.
+    pub fn implied_scopes(&self) -> &Scopes {
+        &self.implied
     }
 
     /// Returns whether the token grants `scope`, directly or because a granted scope implies it.
@@ -130,6 +144,11 @@ impl Caller {
     /// Returns all claims: a JSON object.
     pub fn claims(&self) -> &RawJson {
         &self.claims
+    }
+
+    /// A digest of the token, which identifies it in logs without revealing it, if whoever verified the token set one.
+    pub fn token_digest(&self) -> Option<&str> {
+        self.token_digest.as_deref()
     }
 
     /// Whom sessions, sealed states, cursors and streams belong to: issuer, subject and client id as JSON text.

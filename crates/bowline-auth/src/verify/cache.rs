@@ -4,7 +4,7 @@ use super::MAX_VERDICT_AGE;
 use crate::Caller;
 use std::{
     collections::HashMap,
-    fmt,
+    fmt::{self, Write as _},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -82,6 +82,19 @@ impl fmt::Debug for VerdictCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerdictCache").finish_non_exhaustive()
     }
+}
+
+/// Returns a digest of a token for logs: it identifies the token and does not reveal it.
+///
+/// ```
+/// let digest = bowline_auth::verify::token_digest("7d1f");
+/// assert!(digest.starts_with("sha256:") && !digest.contains("7d1f"));
+/// ```
+pub fn token_digest(token: &str) -> String {
+    digest(token).iter().fold("sha256:".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn digest(token: &str) -> Digest {

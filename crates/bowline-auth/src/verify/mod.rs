@@ -10,7 +10,7 @@ mod issuers;
 mod jwt;
 mod keys;
 
-pub use cache::{MAX_CACHED_VERDICTS, VerdictCache};
+pub use cache::{MAX_CACHED_VERDICTS, VerdictCache, token_digest};
 pub use claims::ClaimNames;
 pub use hierarchy::{Hierarchy, ScopeCycle};
 pub use introspect::Introspection;

@@ -26,7 +26,7 @@ impl Protection {
         match *self {}
     }
 
-    fn refuse_scopes(&self, _: Option<&Id>, _: &Scopes) -> Response<Body> {
+    fn refuse_scopes(&self, _: Option<&Id>, _: &Scopes, _: Option<&Caller>) -> Response<Body> {
         match *self {}
     }
 
@@ -34,6 +34,11 @@ impl Protection {
         match *self {}
     }
 }
+
+/// Marks a request whose credentials the filter accepted: it needs no access token.
+#[derive(Clone, Copy, Debug)]
+#[cfg(feature = "auth")]
+pub(super) struct AcceptedByFilter;
 
 /// The access of one request.
 pub(super) struct Access {
@@ -47,7 +52,10 @@ impl Access {
     /// Returns the access of a request whose token, if the endpoint is protected, was verified.
     pub(super) fn of(shared: &Shared, parts: &Parts) -> Self {
         #[cfg(feature = "auth")]
-        let protection = shared.protection().or_else(|| parts.extensions.get()).cloned();
+        let protection = match parts.extensions.get::<AcceptedByFilter>() {
+            Some(AcceptedByFilter) => None,
+            None => shared.protection().or_else(|| parts.extensions.get()).cloned(),
+        };
         #[cfg(not(feature = "auth"))]
         let protection = {
             let _ = shared;
@@ -120,7 +128,11 @@ impl Access {
             .caller
             .as_ref()
             .is_some_and(|caller| caller.allows_all(protection.base_scopes()) && caller.allows_all(declared));
-        if is_allowed { Ok(()) } else { Err(Box::new(protection.refuse_scopes(id, declared))) }
+        if is_allowed {
+            Ok(())
+        } else {
+            Err(Box::new(protection.refuse_scopes(id, declared, self.caller.as_deref())))
+        }
     }
 
     /// Returns the maximum duration of a stream for notifications; `None` means unlimited.
@@ -138,7 +150,7 @@ impl Access {
             Some(declared) => declared.union(&scopes),
             None => scopes,
         };
-        let mut refused = protection.refuse_scopes(id.as_ref(), &scopes);
+        let mut refused = protection.refuse_scopes(id.as_ref(), &scopes, self.caller.as_deref());
         for (name, value) in response.headers() {
             // The session of a legacy client.
             if !refused.headers().contains_key(name) && name != http::header::CONTENT_LENGTH {

@@ -48,6 +48,15 @@ pub trait RequestFilter: fmt::Debug + Send + Sync + 'static {
     /// It sees requests for any path. One that it lets pass, and that is not for the endpoint, is answered with 404.
     fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>>;
 
+    /// Whether it accepts the credentials of a request to an endpoint that is protected with access tokens. Such a request
+    /// needs no access token, and has no caller and no scopes; [`check`](Self::check) sees it without its `Authorization`
+    /// header. By default it accepts none.
+    ///
+    /// It can put a [`Principal`](super::Principal) into the extensions of a request that it accepts.
+    fn accepts(&self, _request: &mut Parts) -> bool {
+        false
+    }
+
     /// Answers a request for any `Host`, before [`check`](Self::check): for health checks, which ask by address. Web pages
     /// of other origins are still refused. By default it answers none.
     fn check_any_host(&self, _request: &Parts) -> Option<Response<Body>> {

@@ -25,8 +25,8 @@ mod service;
 pub use auth::IssuerService;
 #[cfg(feature = "auth")]
 pub use auth::{
-    Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
-    Protection,
+    AccessRefusal, AccessRefusalKind, Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect,
+    ProtectError, Protected, ProtectedBody, Protection,
 };
 pub use body::Body;
 pub use filter::RequestFilter;

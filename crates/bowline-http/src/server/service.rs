@@ -3,11 +3,14 @@
 #[cfg(feature = "issuer")]
 use super::auth::IssuerService;
 #[cfg(feature = "auth")]
-use super::auth::{
-    Protect, ProtectError, Protection,
-    dpop::{self, NextNonce},
-    metadata::At,
-    protection::Location,
+use super::{
+    access::AcceptedByFilter,
+    auth::{
+        Protect, ProtectError, Protection,
+        dpop::{self, NextNonce},
+        metadata::At,
+        protection::Location,
+    },
 };
 use super::{
     access::Access,
@@ -353,6 +356,11 @@ impl HttpService {
         #[cfg(feature = "auth")]
         if place == Place::Endpoint {
             match &self.shared.protection {
+                Some(Ok(_)) if options.filter.as_ref().is_some_and(|filter| filter.accepts(parts)) => {
+                    parts.extensions.insert(AcceptedByFilter);
+                    parts.extensions.remove::<Arc<bowline_proto::caller::Caller>>();
+                    parts.headers.remove(header::AUTHORIZATION);
+                }
                 Some(Ok(protection)) => {
                     if let Some(response) = protection.authenticate(parts, Location::Resource).await {
                         return Some(*response);

@@ -78,7 +78,8 @@ where
                 parts.extensions.insert(protection);
                 service.call(Request::from_parts(parts, body)).await?.map(ProtectedBody::Service)
             } else {
-                protection.refuse_scopes(None, &Scopes::new()).map(ProtectedBody::Refused)
+                let caller = caller.map(|caller| &**caller);
+                protection.refuse_scopes(None, &Scopes::new(), caller).map(ProtectedBody::Refused)
             };
             if let Some(next) = next_nonce {
                 next.add_to(&mut response);

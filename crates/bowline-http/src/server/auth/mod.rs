@@ -9,6 +9,7 @@ mod layer;
 pub(super) mod metadata;
 mod protect;
 pub(super) mod protection;
+mod refusal;
 
 pub use dpop::Dpop;
 pub use introspect::Introspection;
@@ -19,3 +20,4 @@ pub use layer::{Protected, ProtectedBody};
 pub use metadata::MetadataService;
 pub use protect::{Protect, ProtectError};
 pub use protection::Protection;
+pub use refusal::{AccessRefusal, AccessRefusalKind};

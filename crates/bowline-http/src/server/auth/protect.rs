@@ -3,6 +3,7 @@
 use super::{
     dpop::{Dpop, ProofChecks},
     protection::Protection,
+    refusal::{AccessRefusal, RefusalListener},
 };
 use bowline_auth::{
     Hierarchy, Issuer, Resource, Scopes, Verify,
@@ -64,6 +65,7 @@ pub struct Protect {
     dpop: Option<Dpop>,
     needs_nonce: bool,
     nonce_keys: Option<KeyRing>,
+    on_refusal: Option<RefusalListener>,
     clock: Clock,
     /// A mistake in the settings of the verifier, for `build` to report.
     problem: Option<String>,
@@ -88,6 +90,7 @@ impl Protect {
             dpop: None,
             needs_nonce: false,
             nonce_keys: None,
+            on_refusal: None,
             clock: Arc::new(unix_time),
             problem: None,
             #[cfg(feature = "issuer")]
@@ -191,6 +194,13 @@ impl Protect {
         self
     }
 
+    /// Reports each request that is refused because of its token, for an audit log. The listener must not block, and has to
+    /// limit what it keeps: anybody can send such requests.
+    pub fn on_refusal(mut self, listener: impl Fn(&AccessRefusal<'_>) + Send + Sync + 'static) -> Self {
+        self.on_refusal = Some(Arc::new(listener));
+        self
+    }
+
     /// Takes the time, in seconds since the Unix epoch, from `clock` instead of the system. For tests.
     pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -271,6 +281,7 @@ impl Protect {
             name: self.name,
             documentation: self.documentation,
             dpop,
+            on_refusal: self.on_refusal,
             clock: self.clock,
             cache: VerdictCache::default(),
             #[cfg(feature = "issuer")]

@@ -4,12 +4,13 @@ use super::{
     dpop::{self, Dpop, NONCE_HEADER, NextNonce, ProofChecks},
     metadata,
     protect::Clock,
+    refusal::{AccessRefusal, RefusalListener},
 };
 use crate::server::{body::Body, reply};
 use bowline_auth::{
     Caller, Challenge, Hierarchy, Refusal, Scopes, Verify,
     jose::Algorithm,
-    verify::{CLOCK_SKEW, ClaimNames, Expected, MAX_TOKEN, VerdictCache},
+    verify::{CLOCK_SKEW, ClaimNames, Expected, MAX_TOKEN, VerdictCache, token_digest},
 };
 use bowline_types::{Id, RpcError};
 use bytes::Bytes;
@@ -36,6 +37,7 @@ pub(super) struct Parts {
     pub(super) documentation: Option<String>,
     /// Without it, tokens that are bound to a key are refused.
     pub(super) dpop: Option<ProofChecks>,
+    pub(super) on_refusal: Option<RefusalListener>,
     pub(super) clock: Clock,
     /// The callers of tokens that are not bound to a key.
     pub(super) cache: VerdictCache,
@@ -133,10 +135,39 @@ impl Protection {
         request.extensions.remove::<Arc<Caller>>();
         let caller = match self.caller_of(request, location).await {
             Ok(caller) => caller,
-            Err(refused) => return Some(Box::new(self.refuse(&refused))),
+            Err(refused) => {
+                let token = credentials(&request.headers).ok().map(|(_, token)| token);
+                // A client that is asked for a nonce comes back with one.
+                if !matches!(refused, Refused::NonceNeeded) {
+                    self.report(&AccessRefusal::of(&refused, token));
+                }
+                return Some(Box::new(self.refuse(&refused)));
+            }
         };
         request.extensions.insert(caller);
         None
+    }
+
+    /// Verifies the token of a request and checks the scopes that every request needs. Puts the [`Caller`] into the
+    /// extensions, or returns the response that refuses the request.
+    ///
+    /// [`HttpOptions::protect`](crate::HttpOptions::protect) does this for an endpoint. This is for other paths, such as those
+    /// that a [`RequestFilter`](crate::RequestFilter) answers.
+    pub async fn check(&self, request: &mut request::Parts) -> Option<Box<Response<Body>>> {
+        if let Some(refused) = self.authenticate(request, Location::Below("")).await {
+            return Some(refused);
+        }
+        let caller = request.extensions.get::<Arc<Caller>>().map(|caller| &**caller);
+        if caller.is_some_and(|caller| caller.allows_all(self.base_scopes())) {
+            return None;
+        }
+        Some(Box::new(self.refuse_scopes(None, &Scopes::new(), caller)))
+    }
+
+    fn report(&self, refusal: &AccessRefusal<'_>) {
+        if let Some(listener) = &self.shared.parts.on_refusal {
+            listener(refusal);
+        }
     }
 
     /// The caller of a request. For an unbound token that was verified before, this allocates nothing.
@@ -214,7 +245,8 @@ impl Protection {
             return Ok(None);
         }
         let implied = parts.hierarchy.implied_by(caller.scopes());
-        let caller = Arc::new(Arc::unwrap_or_clone(caller).with_implied_scopes(implied));
+        let caller = Arc::unwrap_or_clone(caller).with_implied_scopes(implied);
+        let caller = Arc::new(caller.with_token_digest(token_digest(token)));
         // If the keys changed in the meantime, it is not known which of them the verdict is from.
         if parts.verifier.generation() == generation {
             cache.insert(token, &caller, now, parts.verifier.max_age(), generation);
@@ -253,8 +285,14 @@ impl Protection {
     }
 
     /// Refuses a request whose token lacks one of `needed`, the scopes of the operation beyond those of every request.
-    pub(in crate::server) fn refuse_scopes(&self, id: Option<&Id>, needed: &Scopes) -> Response<Body> {
+    pub(in crate::server) fn refuse_scopes(
+        &self,
+        id: Option<&Id>,
+        needed: &Scopes,
+        caller: Option<&Caller>,
+    ) -> Response<Body> {
         let all = self.base_scopes().union(needed);
+        self.report(&AccessRefusal::scopes(caller, &all));
         let error = RpcError::insufficient_scope(all.iter());
         let mut response = reply::json(StatusCode::FORBIDDEN, bowline_proto::encode::failure(id, &error));
         for challenge in challenges(&self.shared.parts, Some("insufficient_scope"), &all) {
