@@ -24,6 +24,7 @@ chapters! {
     protect = "protect.md";
     login = "login.md";
     host = "host.md";
+    team = "team.md";
     clients = "clients.md";
     restart = "restart.md";
     tracing = "tracing.md";

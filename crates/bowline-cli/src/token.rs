@@ -26,6 +26,8 @@ pub(crate) enum Access {
     User { token: String },
     /// A token for this run only, because it cannot be stored.
     Run { token: String, reason: String },
+    /// Access tokens of the issuers in `[gateway.auth]`, and no token of the gateway.
+    Issuers,
     /// No token: the user passed `--no-token`.
     Open,
 }
@@ -36,6 +38,7 @@ impl std::fmt::Debug for Access {
             Self::Variable { .. } => "Variable",
             Self::User { .. } => "User",
             Self::Run { .. } => "Run",
+            Self::Issuers => "Issuers",
             Self::Open => "Open",
         })
     }
@@ -56,6 +59,19 @@ impl Access {
             return Ok(Self::Variable { name: name.clone(), token });
         }
         if no_token { Ok(Self::Open) } else { Self::of_user(context) }
+    }
+
+    /// Chooses the token of a gateway without a terminal. If clients send access tokens, the user's token would be one more way
+    /// in, so it is not accepted then; a token that the configuration names is.
+    pub(crate) fn choose_for_gateway(
+        context: &Context,
+        config: &Config,
+        no_token: bool,
+    ) -> Result<Self, Failure> {
+        if config.gateway.auth.is_some() && config.gateway.token_env.is_none() {
+            return Ok(Self::Issuers);
+        }
+        Self::choose(context, config, no_token)
     }
 
     /// Returns the user's token, creating it if there is none. Without a place to keep it, it is valid for this run only.
@@ -84,7 +100,7 @@ impl Access {
         match self {
             Self::Variable { token, .. } => token.as_deref(),
             Self::User { token } | Self::Run { token, .. } => Some(token),
-            Self::Open => None,
+            Self::Issuers | Self::Open => None,
         }
     }
 }

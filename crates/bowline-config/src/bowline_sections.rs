@@ -10,6 +10,7 @@ use serde_json::json;
 use super::entry::Context;
 use super::expand::absolute;
 use super::fields::{Fields, Located, Null, Unit};
+use super::gateway_auth::gateway_auth;
 use super::model::Config;
 use super::node::Node;
 use super::report::{NoticeKind, Origin};
@@ -58,9 +59,9 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
 
 /// Reads one section.
 #[derive(Debug)]
-struct Reader<'a> {
-    context: &'a Context<'a>,
-    fields: Fields<'a>,
+pub(super) struct Reader<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) fields: Fields<'a>,
     origins: &'a mut BTreeMap<String, Origin>,
 }
 
@@ -92,7 +93,8 @@ impl Reader<'_> {
         all
     }
 
-    fn path(&self, fields: &Fields<'_>, name: &str, example: &str) -> Option<Located<PathBuf>> {
+    /// A path, relative to the directory of the file.
+    pub(super) fn path(&self, fields: &Fields<'_>, name: &str, example: &str) -> Option<Located<PathBuf>> {
         let text = fields.string(name, example)?;
         let path = absolute(&text.value, self.context.environment.home(), &self.context.base());
         Some(Located { value: PathBuf::from(path), origin: text.origin })
@@ -209,6 +211,11 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
             "max_client_servers" => gateway.max_client_servers = value,
             _ => gateway.max_client_servers_per_user = value,
         });
+    }
+    if let Some(node) = reader.fields.get("auth") {
+        let auth = gateway_auth(reader, node);
+        let located = auth.map(|value| Located { value, origin: node.origin.clone() });
+        reader.set("auth", located, |value| gateway.auth = Some(value));
     }
 }
 
@@ -414,9 +421,14 @@ fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> 
     let action = fields.choice("action", &Action::ALL.map(|action| (action.as_str(), action)));
     let pattern = |name: &str| fields.string(name, "*").map(|text| Pattern::new(text.value));
     let (server, tool, caller) = (pattern("server"), pattern("tool"), pattern("caller"));
-    let arguments = fields.map("arguments", Null::IsWrong).unwrap_or_default();
-    let arguments =
-        arguments.into_iter().filter_map(|(name, value)| Some((name, Pattern::new(value.value?)))).collect();
+    let (principal, issuer, client) = (pattern("principal"), pattern("issuer"), pattern("client"));
+    let scopes = fields.strings("scopes", &json!(["notes:write"])).unwrap_or_default();
+    let scopes = scopes.into_iter().map(|scope| Pattern::new(scope.value)).collect();
+    let patterns = |name: &str| {
+        let values = fields.map(name, Null::IsWrong).unwrap_or_default().into_iter();
+        values.filter_map(|(name, value)| Some((name, Pattern::new(value.value?)))).collect()
+    };
+    let (arguments, claims) = (patterns("arguments"), patterns("claims"));
     let annotations = fields.get("annotations").and_then(|node| {
         let fields = Fields::new(node, fields.at("annotations"), report)?;
         let hint = |name: &str| fields.boolean(name).map(|value| value.value);
@@ -448,5 +460,20 @@ fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> 
     let annotations = annotations.unwrap_or_default();
     let origin = node.origin.clone();
     let action = action.map(|action| action.value);
-    Some(RuleConfig { origin, effect, action, server, tool, arguments, annotations, caller, reason })
+    Some(RuleConfig {
+        origin,
+        effect,
+        action,
+        server,
+        tool,
+        arguments,
+        annotations,
+        caller,
+        principal,
+        issuer,
+        client,
+        scopes,
+        claims,
+        reason,
+    })
 }

@@ -9,7 +9,7 @@ use super::model::{
 };
 use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
-use super::sections::{KeySource, ProviderKind, RuleConfig};
+use super::sections::{GatewayAuthConfig, JwksSource, KeySource, ProviderKind, RuleConfig};
 use super::text::Text;
 use bowline_policy::{Consent, Pattern};
 use bowline_search::DisclosureMode;
@@ -239,6 +239,9 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.value("shutdown_delay", &json!(show_duration(gateway.shutdown_delay)));
     page.value("max_client_servers", &json!(gateway.max_client_servers));
     page.value("max_client_servers_per_user", &json!(gateway.max_client_servers_per_user));
+    if let Some(auth) = &gateway.auth {
+        explain_auth(page, auth);
+    }
 
     page.head("[sampling]", "");
     "sampling.".clone_into(&mut page.prefix);
@@ -294,6 +297,28 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.value("threshold_tokens", &json!(config.disclosure.threshold_tokens));
 }
 
+fn explain_auth(page: &mut Page<'_>, auth: &GatewayAuthConfig) {
+    let origin = page.origins.get("gateway.auth").map(Origin::short).unwrap_or_default();
+    let mut line = |name: &str, value: serde_json::Value| {
+        let is_set = !value.is_null() && value != json!([]) && value != json!({});
+        if is_set {
+            page.line(&format!("auth.{name}"), &value.to_string(), &origin);
+        }
+    };
+    line("issuer", json!(auth.issuers));
+    line("resource", json!(auth.resource));
+    line("audience", json!(auth.audience));
+    line("scopes", json!(auth.scopes));
+    line("subject_claim", json!(auth.subject_claim));
+    line("scope_claim", json!(auth.scope_claim));
+    line("implies", json!(auth.implies));
+    match &auth.jwks {
+        Some(JwksSource::File(path)) => line("jwks_file", json!(path.display().to_string())),
+        Some(JwksSource::Url(url)) => line("jwks_url", json!(url)),
+        None => {}
+    }
+}
+
 fn explain_rule(page: &mut Page<'_>, rule: &RuleConfig) {
     page.head("[[rules]]", &rule.origin.short());
     let mut line = |name: &str, value: String| page.push([name, " = ", &value]);
@@ -301,10 +326,25 @@ fn explain_rule(page: &mut Page<'_>, rule: &RuleConfig) {
     if let Some(action) = rule.action {
         line("action", json!(action.as_str()).to_string());
     }
-    for (name, pattern) in [("server", &rule.server), ("tool", &rule.tool), ("caller", &rule.caller)] {
+    let patterns = [
+        ("server", &rule.server),
+        ("tool", &rule.tool),
+        ("caller", &rule.caller),
+        ("principal", &rule.principal),
+        ("issuer", &rule.issuer),
+        ("client", &rule.client),
+    ];
+    for (name, pattern) in patterns {
         if let Some(pattern) = pattern {
             line(name, json!(pattern.as_str()).to_string());
         }
+    }
+    if !rule.scopes.is_empty() {
+        let scopes: Vec<&str> = rule.scopes.iter().map(Pattern::as_str).collect();
+        line("scopes", json!(scopes).to_string());
+    }
+    for (name, pattern) in &rule.claims {
+        line(&format!("claims.{}", key(name)), json!(pattern.as_str()).to_string());
     }
     for (name, pattern) in &rule.arguments {
         line(&format!("arguments.{}", key(name)), json!(pattern.as_str()).to_string());

@@ -349,6 +349,73 @@ const GATEWAY: &[Key] = &[
         "16",
         "The maximum number of such servers per authenticated user.",
     ),
+    key(
+        "auth",
+        "table",
+        Nothing,
+        "{ issuer = \"https://login.example.com\" }",
+        "The access tokens that clients may send; see `[gateway.auth]`.",
+    ),
+];
+
+const GATEWAY_AUTH: &[Key] = &[
+    key(
+        "issuer",
+        "string, or list of strings",
+        Required,
+        "\"https://login.example.com\"",
+        "The authorization server that issues the tokens, exactly as in its metadata; or several.",
+    ),
+    key(
+        "resource",
+        TEXT,
+        Nothing,
+        "\"https://mcp.example.com/mcp\"",
+        "The public URL of the gateway, for which tokens must be issued. Optional on a loopback address, where it is the URL of the socket.",
+    ),
+    key(
+        "audience",
+        TEXTS,
+        Default("[]"),
+        "[\"api://mcp\"]",
+        "Further audiences to accept, for authorization servers that do not use the URL.",
+    ),
+    key(
+        "scopes",
+        TEXTS,
+        Default("[]"),
+        "[\"mcp\"]",
+        "The scopes that every request needs. Clients request them when they log in.",
+    ),
+    key("subject_claim", TEXT, Nothing, "\"oid\"", "The claim that identifies the user, instead of `sub`."),
+    key(
+        "scope_claim",
+        TEXT,
+        Nothing,
+        "\"roles\"",
+        "The claim with the scopes, instead of `scope` and `scp`.",
+    ),
+    key(
+        "implies",
+        "table of lists",
+        Default("{}"),
+        "{ admin = [\"notes:read\", \"notes:write\"] }",
+        "Scopes that include other scopes. Implications are transitive.",
+    ),
+    key(
+        "jwks_file",
+        PATH,
+        Nothing,
+        "\"keys.json\"",
+        "A file with the keys of the issuer (JWK set), instead of those that its metadata names. The file is read again when keys change.",
+    ),
+    key(
+        "jwks_url",
+        TEXT,
+        Nothing,
+        "\"https://login.example.com/keys\"",
+        "The URL of the keys of the issuer, instead of the one in its metadata.",
+    ),
 ];
 
 const RULES: &[Key] = &[
@@ -362,7 +429,30 @@ const RULES: &[Key] = &[
     ),
     key("server", PATTERN, Nothing, "\"tickets\"", "The name of the server."),
     key("tool", PATTERN, Nothing, "\"delete_*\"", "The name of the tool or prompt, or the URI."),
-    key("caller", PATTERN, Nothing, "\"claude-code*\"", "The calling client or user."),
+    key(
+        "caller",
+        PATTERN,
+        Nothing,
+        "\"claude-code*\"",
+        "The calling user. Rules that ask or deny also match the name that the client gives itself.",
+    ),
+    key("principal", PATTERN, Nothing, "\"ada\"", "The user: the subject of the access token."),
+    key("issuer", PATTERN, Nothing, "\"https://login.example.com\"", "The issuer of the access token."),
+    key("client", PATTERN, Nothing, "\"notes-app\"", "The client id in the access token."),
+    key(
+        "scopes",
+        PATTERNS,
+        Default("[]"),
+        "[\"notes:write\"]",
+        "Scopes that the access token must grant, all of them.",
+    ),
+    key(
+        "claims",
+        "table of patterns",
+        Default("{}"),
+        "{ groups = \"ops\" }",
+        "Patterns for claims of the access token, by name or JSON pointer. Of a list, one item must match.",
+    ),
     key(
         "arguments",
         "table of patterns",
@@ -534,6 +624,12 @@ pub const SECTIONS: &[Section] = &[
     },
     section("[inputs.NAME]", "A value that the user is asked for, used as `${input:NAME}`.", INPUTS),
     section("[gateway]", "How clients connect to the gateway. Ignored in project files.", GATEWAY),
+    section(
+        "[gateway.auth]",
+        "Makes the gateway a resource server: clients must send an access token of an authorization server. Conditions of \
+         rules on `principal`, `issuer`, `client`, `scopes` and `claims` match such tokens only.",
+        GATEWAY_AUTH,
+    ),
     section(
         "[[rules]]",
         "The policy. The first matching rule decides; a missing condition matches everything. Rules in project files can \

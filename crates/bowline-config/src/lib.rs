@@ -16,6 +16,7 @@ mod environment;
 mod expand;
 mod explain;
 mod fields;
+mod gateway_auth;
 mod goose;
 mod identity;
 mod jsonc;
@@ -59,7 +60,7 @@ pub use self::quantity::parse_duration;
 pub use self::reference::reference;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
 pub use self::sections::{
-    AnnotationsConfig, AuditConfig, DisclosureConfig, GatewayConfig, KeySource, ModelConfig, ProviderConfig,
-    ProviderKind, RuleConfig, SamplingConfig,
+    AnnotationsConfig, AuditConfig, DisclosureConfig, GatewayAuthConfig, GatewayConfig, JwksSource,
+    KeySource, ModelConfig, ProviderConfig, ProviderKind, RuleConfig, SamplingConfig,
 };
 pub use self::text::{Text, names_a_secret};

@@ -50,6 +50,40 @@ pub struct GatewayConfig {
     pub max_client_servers: usize,
     /// The maximum number of running per-client servers of one authenticated user.
     pub max_client_servers_per_user: usize,
+    /// `[gateway.auth]`: the access tokens that clients may send.
+    pub auth: Option<GatewayAuthConfig>,
+}
+
+/// `[gateway.auth]`: which access tokens the gateway accepts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GatewayAuthConfig {
+    /// The issuers of tokens, at least one.
+    pub issuers: Vec<String>,
+    /// The public URL of the endpoint: what tokens must be issued for. Without it, the address of a loopback socket.
+    pub resource: Option<String>,
+    /// Further audiences to accept.
+    pub audience: Vec<String>,
+    /// The scopes that every request needs.
+    pub scopes: Vec<String>,
+    /// The claim with the user, instead of `sub`.
+    pub subject_claim: Option<String>,
+    /// The claim with the scopes, instead of `scope` and `scp`.
+    pub scope_claim: Option<String>,
+    /// Scopes that a scope implies.
+    pub implies: BTreeMap<String, Vec<String>>,
+    /// Where the keys of the issuer are, if its metadata does not decide.
+    pub jwks: Option<JwksSource>,
+}
+
+/// Where the keys of an issuer are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JwksSource {
+    /// In a file.
+    File(PathBuf),
+    /// At a URL.
+    Url(String),
 }
 
 impl Default for GatewayConfig {
@@ -73,6 +107,7 @@ impl Default for GatewayConfig {
             shutdown_delay: Duration::from_secs(3),
             max_client_servers: 256,
             max_client_servers_per_user: 64,
+            auth: None,
         }
     }
 }
@@ -97,6 +132,16 @@ pub struct RuleConfig {
     pub annotations: AnnotationsConfig,
     /// The calling client or user.
     pub caller: Option<Pattern>,
+    /// The user: the subject of the access token.
+    pub principal: Option<Pattern>,
+    /// The issuer of the access token.
+    pub issuer: Option<Pattern>,
+    /// The client id in the access token.
+    pub client: Option<Pattern>,
+    /// Scopes that the access token must grant, all of them.
+    pub scopes: Vec<Pattern>,
+    /// Patterns for claims of the access token, by name or JSON pointer.
+    pub claims: BTreeMap<String, Pattern>,
     /// The reason, for whoever is refused or asked.
     pub reason: Option<String>,
 }

@@ -21,6 +21,7 @@ mod scripted;
 mod spelling;
 mod store;
 mod terminal;
+mod token;
 mod tree;
 
 pub use answers::{Answered, Answers, Remembered, Topic};
@@ -43,4 +44,5 @@ pub use spelling::ambiguity;
 pub(crate) use store::tests::Folder;
 pub use store::{Document, Store, StoreError, VERSION, Writers};
 pub use terminal::{Terminal, describe_question, hints};
+pub use token::Token;
 pub use tree::Readings;

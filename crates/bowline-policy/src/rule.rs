@@ -6,6 +6,7 @@ use std::fmt;
 use super::pattern::Pattern;
 use super::rules::{Action, Request, Trust};
 use super::spelling;
+use super::token::TokenConditions;
 use super::tree::{Readings, Tree};
 
 /// The effect of a rule.
@@ -140,6 +141,8 @@ struct Hints {
 ///   other pair that could be joined to the same text.
 /// - A name that a client reports cannot allow anything: [`caller`](Self::caller) of a rule that allows is compared only with
 ///   the authenticated principal.
+/// - Conditions on the access token ([`principal`](Self::principal), [`issuer`](Self::issuer), [`client`](Self::client),
+///   [`scope`](Self::scope), [`claim`](Self::claim)) never match a caller without one.
 /// - Annotations cannot allow anything unless the server is trusted: a rule that allows by annotations matches only tools of
 ///   trusted servers.
 /// - A rule with conditions on arguments denies ambiguous arguments, such as those with duplicate members.
@@ -164,6 +167,7 @@ pub struct Rule {
     arguments: Vec<(Place, ArgumentTest)>,
     hints: Hints,
     caller: Option<Pattern>,
+    token: TokenConditions,
     origin: String,
 }
 
@@ -178,6 +182,7 @@ impl Rule {
             arguments: Vec::new(),
             hints: Hints::default(),
             caller: None,
+            token: TokenConditions::default(),
             origin: String::new(),
         }
     }
@@ -252,9 +257,45 @@ impl Rule {
         self
     }
 
-    /// Matches only this caller: the principal, or (in rules that do not allow) the name that the client reports.
+    /// Matches only this caller: the user of the access token or, without one, the principal. Rules that do not allow also
+    /// match the name that the client reports.
     pub fn caller(mut self, pattern: impl Into<Pattern>) -> Self {
         self.caller = Some(pattern.into());
+        self
+    }
+
+    /// Matches only this user: the subject of the access token. It is unique only together with its issuer.
+    pub fn principal(mut self, pattern: impl Into<Pattern>) -> Self {
+        self.token.principal = Some(pattern.into());
+        self
+    }
+
+    /// Matches only access tokens of this issuer.
+    pub fn issuer(mut self, pattern: impl Into<Pattern>) -> Self {
+        self.token.issuer = Some(pattern.into());
+        self
+    }
+
+    /// Matches only access tokens that were issued to this client id.
+    pub fn client(mut self, pattern: impl Into<Pattern>) -> Self {
+        self.token.client = Some(pattern.into());
+        self
+    }
+
+    /// Matches only access tokens that grant this scope; repeat it for several, all of which are needed.
+    pub fn scope(mut self, pattern: impl Into<Pattern>) -> Self {
+        self.token.scopes.push(pattern.into());
+        self
+    }
+
+    /// Matches only access tokens with this claim; repeat it for several. `name` is the name of a claim, or a JSON pointer if it
+    /// begins with `/`. Of a list, one item must match.
+    pub fn claim(mut self, name: &str, pattern: impl Into<Pattern>) -> Self {
+        let pointer = match name.strip_prefix('/') {
+            Some(_) => name.to_owned(),
+            None => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        };
+        self.token.claims.push((pointer, pattern.into()));
         self
     }
 
@@ -283,6 +324,7 @@ impl Rule {
             && self.server.as_ref().is_none_or(|pattern| pattern.matches(request.server))
             && self.name.as_ref().is_none_or(|pattern| self.fits_name(pattern, request))
             && self.caller.as_ref().is_none_or(|pattern| self.fits_caller(pattern, request))
+            && self.token.hold(request.caller.token, self.effect)
             && self.fits_hints(request)
     }
 
@@ -308,7 +350,12 @@ impl Rule {
 
     fn fits_caller(&self, pattern: &Pattern, request: &Request<'_>) -> bool {
         let matches = |name: Option<&str>| name.is_some_and(|name| pattern.matches(name));
-        matches(request.caller.principal) || (self.effect != Effect::Allow && matches(request.caller.client))
+        // The principal of a token is a record of issuer, user and client. A pattern means the user.
+        let user = match request.caller.token.verified() {
+            Some(token) => Some(token.subject()),
+            None => request.caller.principal,
+        };
+        matches(user) || (self.effect != Effect::Allow && matches(request.caller.client))
     }
 
     fn fits_hints(&self, request: &Request<'_>) -> bool {

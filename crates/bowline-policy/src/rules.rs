@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::consent::Consent;
 use super::rule::{Effect, Rule};
 use super::spelling;
+use super::token::Token;
 use super::tree::Tree;
 
 /// An action to decide about.
@@ -75,12 +76,14 @@ pub enum Trust {
 }
 
 /// The caller of an action.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Caller<'a> {
     /// The name that the client reports.
     pub client: Option<&'a str>,
-    /// The authenticated user.
+    /// Whom sessions and remembered answers belong to, if the caller was authenticated.
     pub principal: Option<&'a str>,
+    /// The access token.
+    pub token: Token<'a>,
 }
 
 /// A request to the policy.
@@ -370,7 +373,10 @@ mod tests {
         // proves: META-24
         // V-104
         let rules = [Rule::deny().caller("evil*"), Rule::allow().caller("admin"), Rule::ask()];
-        let by = |client, principal| Request { caller: Caller { client, principal }, ..call("a", "b") };
+        let by = |client, principal| Request {
+            caller: Caller { client, principal, token: Token::None },
+            ..call("a", "b")
+        };
         assert_eq!(effect(&rules, &by(Some("admin"), None)), Effect::Ask);
         assert_eq!(effect(&rules, &by(Some("x"), Some("admin"))), Effect::Allow);
         assert_eq!(effect(&rules, &by(Some("evil-1"), Some("admin"))), Effect::Deny);

@@ -46,7 +46,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let address = arguments.listen.unwrap_or(config.gateway.listen);
     let is_http = !arguments.stdio || arguments.listen.is_some();
     // A stdio client started this process, so it needs no token.
-    let access = if is_http { Access::choose(context, config, arguments.no_token)? } else { Access::Open };
+    let access =
+        if is_http { Access::choose_for_gateway(context, config, arguments.no_token)? } else { Access::Open };
     let options =
         ServeOptions { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
     let setup = GatewaySetup::new(context, config.clone(), Persistence::Stored, None, &options)?;
@@ -88,8 +89,17 @@ fn announce(
     access: &Access,
     address: SocketAddr,
 ) -> Option<Announcement> {
+    let issuers = setup.gateway.issuers().join(" or ");
     match access {
+        Access::Variable { name, .. } if !issuers.is_empty() => {
+            tracing::info!("clients must send an access token of {issuers}, or the token in `{name}`");
+        }
         Access::Variable { name, .. } => tracing::info!("clients must send the token in `{name}`"),
+        Access::Issuers => {
+            tracing::info!("clients must send an access token of {issuers}");
+            // Other commands of this user have no access token, so the gateway is not announced to them.
+            return None;
+        }
         Access::User { .. } => {
             tracing::info!("clients must send a token; `bowline token show` prints it");
         }

@@ -187,7 +187,7 @@ fn print_access(context: &Context, access: &Access, address: SocketAddr) {
         Access::Run { token, reason } => {
             screen.note(&format!("{reason}; clients must send this token until the server ends: {token}"));
         }
-        Access::User { .. } | Access::Variable { .. } => {
+        Access::User { .. } | Access::Variable { .. } | Access::Issuers => {
             screen.note("clients must send the token that `bowline token show` prints");
         }
         Access::Open if address.ip().is_loopback() => {

@@ -82,6 +82,30 @@ fn an_http_gateway_shuts_down_on_signal() {
     assert!(!messages.contains("s3cret-token"), "{messages}");
 }
 
+#[test]
+fn a_gateway_says_which_tokens_it_accepts() {
+    let place = Place::new();
+    let auth = "[gateway.auth]\nissuer = \"https://login.example.com\"\n";
+    for (more, expected) in [
+        ("", "clients must send an access token of https://login.example.com"),
+        (
+            "token_env = \"GATE_TOKEN\"\n",
+            "clients must send an access token of https://login.example.com, or the token in `GATE_TOKEN`",
+        ),
+    ] {
+        let file = format!("[gateway]\nlisten = \"127.0.0.1:0\"\n{more}{auth}{SERVERS}");
+        place.put("gateway.toml", &file);
+        let config = place.path("gateway.toml").display().to_string();
+        let mut command = place.program(&["gateway", "--config", &config]);
+        command.env("GATE_TOKEN", "s3cret-token");
+        let mut gateway = Background::start(command);
+        let accepted = gateway.message("clients must send");
+        assert!(accepted.trim_end().ends_with(expected), "{accepted}");
+        gateway.signal(Signal::INT);
+        assert_eq!(gateway.end().0, Some(0));
+    }
+}
+
 /// Returns the response to a GET request.
 fn get(address: &str, path: &str, host: &str) -> String {
     use std::io::{Read, Write};

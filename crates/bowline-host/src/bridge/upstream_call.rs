@@ -75,7 +75,7 @@ fn set_slot(slot: &Slot, permit: Option<OwnedSemaphorePermit>) {
 impl UpstreamCall {
     /// Prepares a call. It is sent when [`next`](Self::next) is first polled.
     pub(crate) fn new(instance: &Arc<Instance>, call: &Call, notifier: Notifier, attempt: Attempt) -> Self {
-        let (handle, questions) = CallHandle::new(Arc::clone(&call.client), notifier);
+        let (handle, questions) = CallHandle::new(call, notifier);
         let wants_progress = call.progress_token.is_some();
         let slot = Slot::default();
         let relay = relay(

@@ -3,6 +3,7 @@
 use super::{
     Gateway, Inner,
     approval::{Approvals, Approve, Candidate},
+    auth,
     edge::{self, Token},
     file_digest::DigestCache,
     models::{self, Models},
@@ -187,12 +188,30 @@ impl GatewayBuilder {
         let Models { broker, keys, problems: mut made_once } =
             models::models(&self.config.sampling, &self.environment, &post);
         let (token, secret) = self.access(&mut made_once);
-        if matches!(token, Ok(None)) && self.config.gateway.allowed_hosts.iter().any(|host| host == "*") {
+        let auth = self.config.gateway.auth.clone();
+        if let Some(auth) = &auth
+            && !matches!(self.audience, Some(Serves::Stdio))
+        {
+            let listen = match self.audience {
+                Some(Serves::Http(listen)) => listen,
+                Some(Serves::Stdio) | None => self.config.gateway.listen,
+            };
+            match auth::check(auth, &self.config, listen) {
+                Ok(problems) => made_once.extend(problems),
+                Err(problem) => fatal.push(problem),
+            }
+        }
+        if auth.is_none()
+            && matches!(token, Ok(None))
+            && self.config.gateway.allowed_hosts.iter().any(|host| host == "*")
+        {
             made_once.push(edge::unprotected_hosts());
         }
         let has_token = matches!(token, Ok(Some(_)));
         let audience = match self.audience {
             Some(Serves::Stdio) => Audience::of(None, has_token),
+            // Access tokens tell users apart.
+            Some(Serves::Http(_)) if auth.is_some() => Audience::Shared,
             // A name that others reach it by means a proxy in front, and users behind it.
             Some(Serves::Http(listen)) if !is_published(&self.config.gateway.allowed_hosts) => {
                 Audience::of(Some(listen), has_token)
@@ -278,6 +297,7 @@ impl GatewayBuilder {
                 .map(|folder| folder.join("credentials")),
             approve: approve.unwrap_or(nobody),
             token,
+            auth,
             consent,
             shutting_down: Arc::new(AtomicBool::new(false)),
             made_once,
@@ -318,7 +338,7 @@ impl GatewayBuilder {
             (Some(name), _) => self.environment.variable(name),
             (None, Some(token)) => Some(token.as_str()),
             (None, None) => {
-                if !gateway.listen.ip().is_loopback() {
+                if !gateway.listen.ip().is_loopback() && gateway.auth.is_none() {
                     let message = "other machines can connect, and no token is required";
                     problems.push(Problem::new("gateway", message));
                 }

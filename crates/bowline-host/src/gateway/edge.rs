@@ -1,11 +1,12 @@
 //! Checks the token of HTTP requests, and serves health, readiness and metrics.
 //!
-//! `/healthz` tells that the process is alive and `/readyz` whether its servers are up; whoever watches over processes may
-//! ask both without a token. `/metrics` names servers and tools, and wants one.
+//! `/healthz` reports that the process is alive and `/readyz` whether its servers are up. Both need no token, because service
+//! managers and load balancers have none. `/metrics` names servers and tools, and needs one.
 
-use super::problem::Problem;
+use super::{problem::Problem, refusals::RefusalLog};
 use crate::Host;
-use bowline_http::{Body, RequestFilter};
+use bowline_http::{Body, Principal, Protection, RequestFilter};
+use bowline_proto::caller::Caller;
 use bowline_server::BoxFuture;
 use bowline_telemetry::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
@@ -67,6 +68,9 @@ pub(super) struct Edge {
     pub(super) host: Host,
     pub(super) endpoint: String,
     pub(super) token: Option<Token>,
+    /// Verifies access tokens. The endpoint verifies its own; this is for the other paths.
+    pub(super) protection: Option<Protection>,
+    pub(super) refusals: Option<Arc<RefusalLog>>,
     /// Counts the sessions of the endpoint, once there is one.
     pub(super) sessions: Arc<OnceLock<Counter>>,
     /// Whether the socket is about to be closed.
@@ -100,16 +104,31 @@ impl RequestFilter for Edge {
         }
     }
 
+    fn accepts(&self, request: &mut Parts) -> bool {
+        let has_token = self.token.as_ref().is_some_and(|token| check(token, &request.headers).is_ok());
+        if has_token {
+            request.extensions.insert(Principal(TOKEN_PRINCIPAL.into()));
+        }
+        has_token
+    }
+
     fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
-        Box::pin(std::future::ready(self.answer(request)))
+        Box::pin(self.answer(request))
     }
 }
 
+/// The principal of whoever has the token of a gateway that also accepts access tokens. Those of access tokens are JSON.
+const TOKEN_PRINCIPAL: &str = "gateway-token";
+
 impl Edge {
-    /// Refuses a request without the token, and answers for the pages beside the endpoint.
-    fn answer(&self, request: &Parts) -> Option<Response<Body>> {
-        if let Some(refusal) = self.token.as_ref().and_then(|token| refuse(token, &request.headers)) {
-            return Some(refusal);
+    /// Refuses a request without a token, and answers for the pages beside the endpoint.
+    async fn answer(&self, request: &mut Parts) -> Option<Response<Body>> {
+        let refusal = match &self.protection {
+            Some(protection) => self.check_access(protection, request).await,
+            None => self.check_token(&request.headers),
+        };
+        if refusal.is_some() {
+            return refusal;
         }
         if self.page(request) == Some("/metrics") {
             self.host.count_sessions(self.sessions.get().map_or(0, |count| count()));
@@ -118,6 +137,25 @@ impl Edge {
             return Some(response);
         }
         None
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Option<Response<Body>> {
+        let refusal = refuse(self.token.as_ref()?, headers)?;
+        if let Some(refusals) = &self.refusals {
+            refusals.record_token();
+        }
+        Some(refusal)
+    }
+
+    /// Refuses a request that has neither an access token nor the token of the gateway. The endpoint has already checked its
+    /// own requests, and has removed their tokens.
+    async fn check_access(&self, protection: &Protection, request: &mut Parts) -> Option<Response<Body>> {
+        let extensions = &request.extensions;
+        let is_checked = extensions.get::<Arc<Caller>>().is_some() || extensions.get::<Principal>().is_some();
+        if is_checked || self.accepts(request) {
+            return None;
+        }
+        protection.check(request).await.map(|refusal| *refusal)
     }
 }
 

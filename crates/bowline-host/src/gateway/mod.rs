@@ -17,12 +17,14 @@
 
 mod approval;
 mod approval_content;
+mod auth;
 mod builder;
 mod edge;
 mod file_digest;
 mod models;
 mod pending;
 mod problem;
+mod refusals;
 mod reload;
 mod rules;
 mod secrets;
@@ -38,13 +40,14 @@ pub use reload::{Applied, EntryState};
 pub use crate::host::REFUSED;
 
 use crate::{Host, UpstreamStatus};
-use bowline_config::{Config, Environment};
+use bowline_config::{Config, Environment, GatewayAuthConfig};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent};
 use bowline_server::{Server, ServerHandle};
 use bowline_telemetry::Exporter;
 use edge::{Counter, Edge, Token};
 use file_digest::DigestCache;
+use refusals::RefusalLog;
 use reload::State;
 use std::{
     fmt,
@@ -82,6 +85,8 @@ struct Inner {
     logins: Option<PathBuf>,
     approve: Arc<dyn Approve>,
     token: Result<Option<Token>, Problem>,
+    /// The access tokens that HTTP clients may send.
+    auth: Option<GatewayAuthConfig>,
     consent: rules::ConsentSettings,
     shutting_down: Arc<AtomicBool>,
     /// Problems of the sections that apply at start only.
@@ -122,10 +127,15 @@ impl Gateway {
         &self.inner.host
     }
 
-    /// Whether HTTP clients must send a token.
+    /// Whether HTTP clients must send a token: that of the gateway, or an access token.
     pub fn has_token(&self) -> bool {
         // If the configured token is unavailable, nobody is let in.
-        !matches!(self.inner.token, Ok(None))
+        !matches!(self.inner.token, Ok(None)) || self.inner.auth.is_some()
+    }
+
+    /// Returns the issuers of the access tokens that HTTP clients may send; empty without `[gateway.auth]`.
+    pub fn issuers(&self) -> &[String] {
+        self.inner.auth.as_ref().map_or(&[], |auth| &auth.issuers)
     }
 
     /// Returns who consents to calls that no rule decides.
@@ -172,9 +182,9 @@ impl Gateway {
         Ok(opened.insert(handle).clone())
     }
 
-    /// Returns the HTTP endpoint, protected by the token, with `/healthz`, `/readyz` and `/metrics`.
+    /// Returns the HTTP endpoint, protected by the token and by `[gateway.auth]`, with `/healthz`, `/readyz` and `/metrics`.
     ///
-    /// Fails if the configured token is unavailable.
+    /// Fails if the configured token is unavailable, or if `[gateway.auth]` has no `resource`.
     ///
     /// Needs a tokio runtime.
     pub fn http(&self) -> Result<HttpService, GatewayError> {
@@ -188,14 +198,26 @@ impl Gateway {
         let config = self.config();
         let gateway = &config.gateway;
         let any_host = gateway.allowed_hosts.iter().any(|host| host == "*");
-        if any_host && token.is_none() {
+        if any_host && !self.has_token() {
             return Err(GatewayError::new(vec![edge::unprotected_hosts()]));
         }
+        let refusals = self.inner.host.guard().audit().map(|audit| Arc::new(RefusalLog::new(audit.clone())));
+        let protect = self.inner.auth.as_ref().map(|auth| {
+            let protect = auth::protect(auth, gateway, address);
+            match refusals.clone() {
+                Some(refusals) => protect.on_refusal(move |refusal| refusals.record(refusal)),
+                None => protect,
+            }
+        });
+        let protection = protect.clone().map(auth::build).transpose();
+        let protection = protection.map_err(|problem| GatewayError::new(vec![problem]))?;
         let sessions = Arc::new(OnceLock::<Counter>::new());
         let edge = Edge {
             host: self.inner.host.clone(),
             endpoint: gateway.path.clone(),
             token,
+            protection,
+            refusals,
             sessions: Arc::clone(&sessions),
             shutting_down: Arc::clone(&self.inner.shutting_down),
         };
@@ -213,6 +235,9 @@ impl Gateway {
             .filter(edge);
         if !gateway.allowed_origins.is_empty() {
             settings = settings.cors();
+        }
+        if let Some(protect) = protect {
+            settings = settings.protect(protect);
         }
         if any_host {
             settings = settings.any_host();

@@ -44,6 +44,21 @@ fn rule(config: &RuleConfig) -> Rule {
     if let Some(caller) = &config.caller {
         rule = rule.caller(caller.clone());
     }
+    if let Some(principal) = &config.principal {
+        rule = rule.principal(principal.clone());
+    }
+    if let Some(issuer) = &config.issuer {
+        rule = rule.issuer(issuer.clone());
+    }
+    if let Some(client) = &config.client {
+        rule = rule.client(client.clone());
+    }
+    for scope in &config.scopes {
+        rule = rule.scope(scope.clone());
+    }
+    for (name, pattern) in &config.claims {
+        rule = rule.claim(name, pattern.clone());
+    }
     for (place, pattern) in &config.arguments {
         let test = ArgumentTest::Matches(pattern.clone());
         rule = match place.as_str() {

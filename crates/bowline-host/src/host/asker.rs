@@ -6,12 +6,16 @@ use super::{
     pending_servers::PendingServers,
     route::{Route, Subject},
 };
-use crate::upstream::Instance;
+use crate::upstream::{CallHandle, Instance};
 use bowline_models::Broker;
 use bowline_policy::{
-    Action, Audience, CallFacts, Caller, Definition, Facts, Gate, Guard, Permit, Refusal, RefusalKind, Trust,
+    Action, Audience, CallFacts, Caller, Definition, Facts, Gate, Guard, Permit, Refusal, RefusalKind, Token,
+    Trust,
 };
-use bowline_proto::service::{Call, ClientView};
+use bowline_proto::{
+    caller::Caller as TokenCaller,
+    service::{Call, ClientView},
+};
 use bowline_server::transport::random_id;
 use bowline_telemetry::ConsentDecision;
 use bowline_types::{
@@ -37,6 +41,45 @@ pub(super) enum Answerer {
     Nobody(RpcError),
 }
 
+/// Who makes a call: the client, which a session keeps, and what the access token of this request says.
+#[derive(Clone, Copy)]
+pub(super) struct CallerView<'a> {
+    client: &'a ClientView,
+    token: Token<'a>,
+}
+
+impl<'a> CallerView<'a> {
+    pub(super) fn of(call: &'a Call) -> Self {
+        Self::new(&call.client, call.caller())
+    }
+
+    pub(super) fn of_handle(call: &'a CallHandle) -> Self {
+        Self::new(call.client(), call.caller())
+    }
+
+    fn new(client: &'a ClientView, caller: Option<&'a Arc<TokenCaller>>) -> Self {
+        Self { client, token: caller.map_or(Token::None, |caller| Token::Verified(caller)) }
+    }
+
+    /// The caller of a request whose token is not at hand, such as a subscription.
+    pub(super) fn of_client(client: &'a ClientView) -> Self {
+        let token = if client.principal.is_some() { Token::Unknown } else { Token::None };
+        Self { client, token }
+    }
+
+    pub(super) fn is_modern(self) -> bool {
+        self.client.revision.is_modern()
+    }
+
+    fn describe(self) -> Caller<'a> {
+        Caller {
+            client: self.client.info().map(|info| info.name.as_str()),
+            principal: self.client.principal.as_deref(),
+            token: self.token,
+        }
+    }
+}
+
 /// Applies the policy and answers for the user.
 pub(super) struct Asker {
     pub(super) guard: Guard,
@@ -59,19 +102,11 @@ impl Asker {
         let _ = self.pending.set(pending);
     }
 
-    /// Describes a client to the policy.
-    pub(super) fn caller(client: &ClientView) -> Caller<'_> {
-        Caller {
-            client: client.info().map(|info| info.name.as_str()),
-            principal: client.principal.as_deref(),
-        }
-    }
-
-    /// Describes a server and a client to the policy.
-    pub(super) fn facts<'a>(&'a self, instance: &'a Instance, client: &'a ClientView) -> Facts<'a> {
+    /// Describes a server and a caller to the policy.
+    pub(super) fn facts<'a>(&'a self, instance: &'a Instance, caller: CallerView<'a>) -> Facts<'a> {
         Facts {
             trust: if instance.spec.trusted { Trust::Trusted } else { Trust::Untrusted },
-            caller: Self::caller(client),
+            caller: caller.describe(),
             ..self.server_facts(instance)
         }
     }
@@ -111,7 +146,7 @@ impl Asker {
         call: &Call,
         gate: Option<&dyn Gate>,
     ) -> Result<Permit, Refusal> {
-        let facts = Facts { gate, ..self.facts(&route.instance, &call.client) };
+        let facts = Facts { gate, ..self.facts(&route.instance, CallerView::of(call)) };
         let decided = match &route.subject {
             Subject::Tool(definition) => {
                 let arguments = call.params.arguments().ok().flatten().unwrap_or_else(RawJson::empty_object);
@@ -127,7 +162,8 @@ impl Asker {
 
     /// Returns the error if a rule denies a client to read a URI of a server.
     pub(super) fn denied_reading(&self, client: &ClientView, server: &str, uri: &str) -> Option<RpcError> {
-        let facts = Facts { server, caller: Self::caller(client), ..Facts::default() };
+        let caller = CallerView::of_client(client).describe();
+        let facts = Facts { server, caller, ..Facts::default() };
         let refusal = self.guard.denied_reading(&facts, uri)?;
         Some(RpcError::internal(refusal.reason().to_owned()))
     }
@@ -136,11 +172,11 @@ impl Asker {
     pub(super) fn remove_denied(
         &self,
         instance: &Instance,
-        client: &ClientView,
+        caller: CallerView<'_>,
         completion: &TemplateCompletion,
         result: &mut CompleteResult,
     ) {
-        let facts = self.facts(instance, client);
+        let facts = self.facts(instance, caller);
         let is_denied = |value: &String| {
             completion.uri(value).is_none_or(|uri| {
                 !instance.spec.may_show_below(&uri) || self.guard.denied_reading(&facts, &uri).is_some()
@@ -175,17 +211,17 @@ impl Asker {
         capabilities
     }
 
-    /// Returns who answers a request that a server sends during a call of `client`. A request that a rule denies, or that is
+    /// Returns who answers a request that a server sends during a call of `caller`. A request that a rule denies, or that is
     /// not safe to show, goes to nobody.
     pub(super) fn answerer(
         &self,
         instance: &Instance,
-        client: &ClientView,
+        caller: CallerView<'_>,
         request: &InputRequest,
     ) -> Answerer {
-        let answerer = self.capable_answerer(instance, client, request);
+        let answerer = self.capable_answerer(instance, caller.client, request);
         if matches!(answerer, Answerer::Caller)
-            && let Err(refusal) = self.guard.forward(&self.facts(instance, client), request)
+            && let Err(refusal) = self.guard.forward(&self.facts(instance, caller), request)
         {
             return Answerer::Nobody(declined(&refusal));
         }
@@ -226,10 +262,10 @@ impl Asker {
     pub(super) async fn answer(
         &self,
         instance: &Instance,
-        client: &ClientView,
+        caller: CallerView<'_>,
         request: InputRequest,
     ) -> Result<RawJson, RpcError> {
-        let facts = self.facts(instance, client);
+        let facts = self.facts(instance, caller);
         let declined = |refusal: Refusal| declined(&refusal);
         match request {
             InputRequest::Elicit(params) => {

@@ -2,7 +2,7 @@
 
 use super::{
     Inner,
-    asker::{Answerer, with_origin},
+    asker::{Answerer, CallerView, with_origin},
 };
 use crate::{
     aggregate::without_prefix,
@@ -27,8 +27,7 @@ impl InstanceOwner for InstanceEvents {
         let inner = self.0.clone();
         Box::pin(async move {
             let asker = Arc::clone(&inner.upgrade().ok_or_else(shut_down)?.asker);
-            let client = Arc::clone(call.client());
-            match asker.answerer(&instance, &client, &request) {
+            match asker.answerer(&instance, CallerView::of_handle(&call), &request) {
                 Answerer::Caller => {
                     let upstream_id = elicitation_id(&request).map(str::to_owned);
                     let request = with_origin(&instance, request);
@@ -40,7 +39,7 @@ impl InstanceOwner for InstanceEvents {
                 Answerer::Host => {
                     let _pause = call.pause_timeout();
                     let is_elicitation = matches!(request, InputRequest::Elicit(_));
-                    let answer = asker.answer(&instance, &client, request).await;
+                    let answer = asker.answer(&instance, CallerView::of_handle(&call), request).await;
                     if is_elicitation { answer.or_else(or_cancelled) } else { answer }
                 }
                 Answerer::Nobody(error) => match request {

@@ -2,7 +2,7 @@
 
 use super::{
     Inner,
-    asker::{Answerer, with_origin},
+    asker::{Answerer, CallerView, with_origin},
     call_record::CallRecord,
     caller_gate::CallerGate,
     meta_tools::Resolved,
@@ -227,14 +227,19 @@ impl Inner {
                     if let (Outcome::Complete(Reply::Completion(completions)), Some(completion)) =
                         (&mut outcome, &route.completion)
                     {
-                        self.asker.remove_denied(&route.instance, &call.client, completion, completions);
+                        self.asker.remove_denied(
+                            &route.instance,
+                            CallerView::of(call),
+                            completion,
+                            completions,
+                        );
                     }
                     record.received(bytes);
                     finish(context.permit, &outcome, bytes);
                     return Ok(outcome);
                 }
                 UpstreamReply::UrlElicitationRequired(urls) => {
-                    match self.asker.url_elicitation(route, &call.client, urls).await {
+                    match self.asker.url_elicitation(route, CallerView::of(call), urls).await {
                         UrlElicitation::Ask(questions) => {
                             let elicitations =
                                 questions.iter().map(|question| question.key.clone()).collect();
@@ -287,16 +292,17 @@ impl Inner {
         requests: &InputRequests,
     ) -> Result<(RawMap, Vec<String>, Vec<Question>), RpcError> {
         let (mut answers, mut elicitations, mut questions) = (RawMap::new(), Vec::new(), Vec::new());
+        let caller = CallerView::of(call);
         for (key, request) in requests {
             let is_elicitation = matches!(request, InputRequest::Elicit(_));
-            let answer = match self.asker.answerer(&route.instance, &call.client, request) {
+            let answer = match self.asker.answerer(&route.instance, caller, request) {
                 Answerer::Caller => {
                     let request = with_origin(&route.instance, request.clone());
                     questions.push(Question::new(key.to_owned(), request));
                     elicitations.extend(is_elicitation.then(|| key.to_owned()));
                     continue;
                 }
-                Answerer::Host => self.asker.answer(&route.instance, &call.client, request.clone()).await,
+                Answerer::Host => self.asker.answer(&route.instance, caller, request.clone()).await,
                 Answerer::Nobody(error) => Err(error),
             };
             answers.insert(key, if is_elicitation { answer.or_else(or_cancelled)? } else { answer? });

@@ -1,10 +1,10 @@
 //! Calls that fail until the user has visited URLs (`URLElicitationRequiredError`).
 
 use super::{
-    asker::{Answerer, Asker, with_origin},
+    asker::{Answerer, Asker, CallerView, with_origin},
     route::Route,
 };
-use bowline_proto::{replay::Question, service::ClientView};
+use bowline_proto::replay::Question;
 use bowline_types::{
     ElicitAction, ElicitParams, ElicitResult, ElicitUrlParams, InputRequest, RawMap, RpcError,
 };
@@ -22,14 +22,14 @@ impl Asker {
     pub(super) async fn url_elicitation(
         &self,
         route: &Route,
-        client: &ClientView,
+        caller: CallerView<'_>,
         urls: Vec<ElicitUrlParams>,
     ) -> UrlElicitation {
         let (mut questions, mut shown) = (Vec::new(), Vec::new());
         for (index, params) in urls.into_iter().enumerate() {
             let url = params.url.clone();
             let request = InputRequest::Elicit(ElicitParams::Url(params));
-            match self.answerer(&route.instance, client, &request) {
+            match self.answerer(&route.instance, caller, &request) {
                 Answerer::Caller => {
                     let request = with_origin(&route.instance, request);
                     if let InputRequest::Elicit(ElicitParams::Url(params)) = &request {
@@ -39,7 +39,7 @@ impl Asker {
                 }
                 Answerer::Host => {
                     // Only the server can tell, in the next call, whether the user completed the visit.
-                    let answer = self.answer(&route.instance, client, request).await;
+                    let answer = self.answer(&route.instance, caller, request).await;
                     tracing::debug!(
                         url,
                         answered = answer.is_ok(),
@@ -58,7 +58,7 @@ impl Asker {
                 "the server `{name}` requires a URL elicitation but sent no URL"
             )));
         }
-        if client.revision.is_modern() {
+        if caller.is_modern() {
             return UrlElicitation::Ask(questions);
         }
         // Clients of 2025-11-25 know this error and when to call again.

@@ -1,6 +1,9 @@
 //! A handle to a running call: where its notifications go, and who answers its questions.
 
-use bowline_proto::service::{CallNotification, ClientView, Notifier};
+use bowline_proto::{
+    caller::Caller,
+    service::{Call, CallNotification, ClientView, Notifier},
+};
 use bowline_types::{InputRequest, LogMessageParams, ProgressParams, RawJson, RpcError};
 use std::{
     fmt,
@@ -25,6 +28,8 @@ pub(crate) struct CallHandle(Arc<Shared>);
 
 struct Shared {
     client: Arc<ClientView>,
+    /// What the access token of the call says.
+    caller: Option<Arc<Caller>>,
     questions: mpsc::Sender<PendingQuestion>,
     state: Mutex<State>,
 }
@@ -38,13 +43,11 @@ struct State {
 }
 
 impl CallHandle {
-    pub(crate) fn new(
-        client: Arc<ClientView>,
-        notifier: Notifier,
-    ) -> (Self, mpsc::Receiver<PendingQuestion>) {
+    pub(crate) fn new(call: &Call, notifier: Notifier) -> (Self, mpsc::Receiver<PendingQuestion>) {
+        let (client, caller) = (Arc::clone(&call.client), call.caller().cloned());
         let (questions, receiver) = mpsc::channel(MAX_QUEUED_QUESTIONS);
         let state = Mutex::new(State { notifier, last_activity: Instant::now(), pauses: 0 });
-        (Self(Arc::new(Shared { client, questions, state })), receiver)
+        (Self(Arc::new(Shared { client, caller, questions, state })), receiver)
     }
 
     fn with_state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
@@ -54,6 +57,11 @@ impl CallHandle {
     /// Returns the client that made the call.
     pub(crate) fn client(&self) -> &Arc<ClientView> {
         &self.0.client
+    }
+
+    /// Returns what the access token of the call says, if it has one.
+    pub(crate) fn caller(&self) -> Option<&Arc<Caller>> {
+        self.0.caller.as_ref()
     }
 
     /// Sends further notifications to the caller of another round.

@@ -4,7 +4,7 @@ use bowline_policy::audit::{Audit, AuditArguments, AuditSettings};
 use bowline_policy::{
     Action, Answers, ArgumentTest, CallFacts, Caller, Covers, DecidedBy, Definition, DifferenceKind, Edit,
     Ended, Facts, Gate, Granted, Guard, GuardBuilder, NewTools, Opener, Permit, Pins, Policy, Question,
-    QuestionLimit, Refusal, RefusalKind, Rule, Scope, Scripted, ShownUrl, Trust, Verdict,
+    QuestionLimit, Refusal, RefusalKind, Rule, Scope, Scripted, ShownUrl, Token, Trust, Verdict,
 };
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
@@ -66,7 +66,7 @@ fn scripted(verdicts: impl IntoIterator<Item = Verdict>) -> (Arc<Scripted>, Guar
 const FILES: Facts<'static> = Facts {
     server: "files",
     trust: Trust::Untrusted,
-    caller: Caller { client: None, principal: None },
+    caller: Caller { client: None, principal: None, token: Token::None },
     project: Some("/srv/project"),
     identity: None,
     gate: None,
@@ -130,7 +130,7 @@ async fn an_answer_applies_to_one_definition_one_user_and_its_time() {
     hands.advance(59);
     assert_eq!(outcome(&guard, &one).await, Ok(DecidedBy::Remembered));
     assert_eq!(outcome(&guard, &tool("write", "2")).await.unwrap_err().0, RefusalKind::Cancelled);
-    let ann = Facts { caller: Caller { principal: Some("ann"), client: None }, ..FILES };
+    let ann = Facts { caller: Caller { principal: Some("ann"), client: None, token: Token::None }, ..FILES };
     let arguments = RawJson::empty_object();
     let by_ann = guard.check(&CallFacts { facts: ann, definition: &one, arguments: &arguments }).await;
     assert_eq!(by_ann.unwrap_err().kind(), RefusalKind::Cancelled);
@@ -599,7 +599,8 @@ async fn every_decision_and_every_call_is_logged() {
         .audit(audit.clone())
         .clock(hands.clock())
         .build();
-    let facts = Facts { caller: Caller { client: Some("cli"), principal: Some("ann") }, ..FILES };
+    let facts =
+        Facts { caller: Caller { client: Some("cli"), principal: Some("ann"), token: Token::None }, ..FILES };
     let check = async |definition: &Definition, arguments: &str| {
         let arguments = RawJson::parse(arguments.to_owned()).unwrap();
         guard.check(&CallFacts { facts, definition, arguments: &arguments }).await

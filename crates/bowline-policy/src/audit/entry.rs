@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::redact::Redactor;
 use super::settings::AuditArguments;
 use crate::tree::{Layout, Tree};
-use crate::{DecidedBy, Digest};
+use crate::{Caller, DecidedBy, Digest};
 use bowline_text::rfc3339;
 
 /// The maximum size of logged arguments.
@@ -23,6 +23,10 @@ pub enum Event {
     Call,
     /// A tool definition was pinned, or differs from its pin.
     Pin,
+    /// A request was refused before it reached a server: without a valid access token, or without the required scopes.
+    Refusal,
+    /// The gateway logged in to a server, or refreshed its tokens.
+    Login,
 }
 
 impl Event {
@@ -31,6 +35,8 @@ impl Event {
             Self::Decision => "decision",
             Self::Call => "call",
             Self::Pin => "pin",
+            Self::Refusal => "refusal",
+            Self::Login => "login",
         }
     }
 }
@@ -46,11 +52,19 @@ pub struct Entry {
     pub id: Option<String>,
     /// The name that the client reports.
     pub client: Option<String>,
-    /// The authenticated user.
+    /// The authenticated user: the subject of the access token, or another name of the user.
     pub principal: Option<String>,
-    /// The server.
+    /// The issuer of the access token.
+    pub issuer: Option<String>,
+    /// The client id in the access token.
+    pub client_id: Option<String>,
+    /// The scopes that the access token grants, separated by spaces.
+    pub scopes: Option<String>,
+    /// A digest of the access token.
+    pub token_digest: Option<String>,
+    /// The server; empty if no server is involved.
     pub server: String,
-    /// The method.
+    /// The method; empty if it is not known.
     pub method: String,
     /// The tool, prompt, URI or URL.
     pub name: Option<String>,
@@ -68,6 +82,8 @@ pub struct Entry {
     pub duration: Option<Duration>,
     /// The size of the result.
     pub bytes: Option<u64>,
+    /// How many entries of the same kind were left out since the last one.
+    pub suppressed: Option<u64>,
 }
 
 impl Entry {
@@ -79,6 +95,10 @@ impl Entry {
             id: None,
             client: None,
             principal: None,
+            issuer: None,
+            client_id: None,
+            scopes: None,
+            token_digest: None,
             server: server.into(),
             method: method.into(),
             name: None,
@@ -89,12 +109,46 @@ impl Entry {
             outcome: None,
             duration: None,
             bytes: None,
+            suppressed: None,
         }
+    }
+
+    /// Adds what is known about the caller.
+    #[must_use]
+    pub fn by(mut self, caller: &Caller<'_>) -> Self {
+        self.client = caller.client.map(ToOwned::to_owned);
+        self.principal = caller.principal.map(ToOwned::to_owned);
+        match caller.token.verified() {
+            Some(token) => self.with_token(token),
+            None => self,
+        }
+    }
+
+    /// Adds what an access token says.
+    #[must_use]
+    pub fn with_token(mut self, token: &bowline_proto::caller::Caller) -> Self {
+        self.principal = Some(token.subject().to_owned());
+        self.issuer = Some(token.issuer().to_owned());
+        self.client_id = token.client_id().map(ToOwned::to_owned);
+        self.scopes = Some(token.scopes().to_string());
+        self.token_digest = token.token_digest().map(ToOwned::to_owned);
+        self
     }
 
     /// Returns the approximate memory use in bytes.
     pub(super) fn weight(&self) -> usize {
-        let texts = [&self.id, &self.client, &self.principal, &self.name, &self.reason, &self.outcome];
+        let texts = [
+            &self.id,
+            &self.client,
+            &self.principal,
+            &self.issuer,
+            &self.client_id,
+            &self.scopes,
+            &self.token_digest,
+            &self.name,
+            &self.reason,
+            &self.outcome,
+        ];
         let texts = texts.into_iter().flatten().chain([&self.server, &self.method]);
         let arguments = self.arguments.as_ref().map_or(0, |arguments| arguments.as_bytes().len());
         size_of::<Self>() + arguments + texts.map(String::len).sum::<usize>()
@@ -132,8 +186,12 @@ impl Entry {
             ("id", optional(self.id.as_ref())),
             ("client", optional(self.client.as_ref())),
             ("principal", optional(self.principal.as_ref())),
-            ("server", Some(text(&self.server))),
-            ("method", Some(text(&self.method))),
+            ("issuer", optional(self.issuer.as_ref())),
+            ("clientId", optional(self.client_id.as_ref())),
+            ("scopes", optional(self.scopes.as_ref())),
+            ("tokenDigest", optional(self.token_digest.as_ref())),
+            ("server", optional(Some(&self.server).filter(|server| !server.is_empty()))),
+            ("method", optional(Some(&self.method).filter(|method| !method.is_empty()))),
             ("name", self.name.as_ref().map(|name| text(&redactor.uri(name)))),
             ("decision", self.decision.map(plain)),
             ("by", self.by.map(|by| plain(by.as_str()))),
@@ -146,6 +204,7 @@ impl Entry {
                 self.duration.map(|duration| Tree::Number(format!("{:.3}", duration.as_secs_f64() * 1000.0))),
             ),
             ("bytes", self.bytes.map(number)),
+            ("suppressed", self.suppressed.map(number)),
         ];
         let members =
             members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
@@ -193,6 +252,31 @@ mod tests {
         assert_eq!(line.lines().count(), 1);
         let omitted = entry().to_line(&redactor, AuditArguments::Omitted);
         assert!(!omitted.contains("argu"), "{omitted}");
+    }
+
+    #[test]
+    fn a_line_has_what_the_token_says_and_no_token() {
+        let token = bowline_proto::caller::Caller::new("https://login.example.com", "ada")
+            .with_client_id("notes-app")
+            .with_scopes(bowline_proto::scope::Scopes::parse("notes:read notes:write"))
+            .with_token_digest("sha256:00ff");
+        let caller = Caller {
+            client: Some("editor"),
+            principal: Some("[\"https://login.example.com\",\"ada\",\"notes-app\"]"),
+            token: crate::Token::Verified(&token),
+        };
+        let entry = Entry::new(UNIX_EPOCH, Event::Refusal, "", "").by(&caller);
+        let line = Entry { suppressed: Some(3), ..entry }
+            .to_line(&Redactor::new(Vec::new()), AuditArguments::Redacted);
+        assert_eq!(
+            line,
+            concat!(
+                r#"{"time":"1970-01-01T00:00:00.000Z","event":"refusal","client":"editor","principal":"ada","#,
+                r#""issuer":"https://login.example.com","clientId":"notes-app","scopes":"notes:read notes:write","#,
+                r#""tokenDigest":"sha256:00ff","suppressed":3}"#,
+                "\n"
+            )
+        );
     }
 
     #[test]

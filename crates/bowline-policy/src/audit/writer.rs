@@ -324,9 +324,13 @@ mod tests {
             outcome: long(),
             client: long(),
             principal: long(),
+            issuer: long(),
+            client_id: long(),
+            scopes: long(),
+            token_digest: long(),
             ..entry(1)
         };
-        assert!(full.weight() >= 5000);
+        assert!(full.weight() >= 9000);
     }
 
     #[test]

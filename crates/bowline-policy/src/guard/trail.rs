@@ -27,9 +27,8 @@ impl Trail {
         let entry = guard.audit.is_some().then(|| {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let mut entry = Entry::new(guard.now(), Event::Decision, facts.server, action.method());
+            entry = entry.by(&facts.caller);
             entry.id = Some(format!("{}-{number}", std::process::id()));
-            entry.client = facts.caller.client.map(ToOwned::to_owned);
-            entry.principal = facts.caller.principal.map(ToOwned::to_owned);
             entry.name = (!name.is_empty()).then(|| name.to_owned());
             entry.arguments = arguments.cloned();
             Box::new(entry)

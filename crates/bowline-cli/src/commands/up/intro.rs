@@ -61,7 +61,7 @@ fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str,
         // A token in a variable is not copied anywhere else.
         Access::Variable { name, .. } => (Some(format!("${name}")), Some(format!("${{env:{name}}}"))),
         Access::User { token } | Access::Run { token, .. } => (Some(token.clone()), Some(token.clone())),
-        Access::Open => (None, None),
+        Access::Issuers | Access::Open => (None, None),
     };
     let header =
         in_shell.map(|token| format!(" --header \"Authorization: Bearer {token}\"")).unwrap_or_default();

@@ -359,11 +359,11 @@ mode = true
             bowline.toml:30:10: gateway.listen: expected an address and a port, got `8080`; write `listen = "127.0.0.1:7337"`
             bowline.toml:31:8: gateway.path: expected a path that begins with `/`, got `mcp`; write `path = "/mcp"`
             bowline.toml:32:12: gateway.max_name: expected a length between 16 and 128, got `1000`; write `max_name = 60`
-            bowline.toml:33:1: gateway.port: expected one of `allowed_hosts`, `allowed_origins`, `consent`, `instructions`, `keep_alive`, `listen`, `max_client_servers`, `max_client_servers_per_user`, `max_connections`, `max_name`, `max_questions`, `max_retained_bytes`, `max_sessions`, `name`, `path`, `session_idle`, `shutdown_delay`, `token_env`, got `port`; remove it
+            bowline.toml:33:1: gateway.port: expected one of `allowed_hosts`, `allowed_origins`, `auth`, `consent`, `instructions`, `keep_alive`, `listen`, `max_client_servers`, `max_client_servers_per_user`, `max_connections`, `max_name`, `max_questions`, `max_retained_bytes`, `max_sessions`, `name`, `path`, `session_idle`, `shutdown_delay`, `token_env`, got `port`; remove it
             bowline.toml:36:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
             bowline.toml:37:10: rules[0].action: expected one of `call`, `read`, `prompt`, `sample`, `form`, `visit`, `roots`, got `smaple`; write `action = "sample"`
             bowline.toml:41:17: rules[1].annotations.readonly: expected one of `destructive`, `idempotent`, `open_world`, `read_only`, got `readonly`; did you mean `read_only`?
-            bowline.toml:42:1: rules[1].tools: expected one of `action`, `annotations`, `arguments`, `caller`, `effect`, `reason`, `server`, `tool`, got `tools`; did you mean `tool`?
+            bowline.toml:42:1: rules[1].tools: expected one of `action`, `annotations`, `arguments`, `caller`, `claims`, `client`, `effect`, `issuer`, `principal`, `reason`, `scopes`, `server`, `tool`, got `tools`; did you mean `tool`?
             bowline.toml:44:2: rules: expected `rules`, got `rules2`; write `rules`, or remove it
             bowline.toml:47:51: sampling.models[0].cost: expected a number between 0 and 1, got `3`; write `cost = 0.5`
             bowline.toml:47:56: sampling.models[1]: expected `name`, got none; write `name = "model-name"`
@@ -430,7 +430,7 @@ command = "b"
 colour = "red"
 "#,
         &expect![[r#"
-            bowline.toml:3:1: gateway.token_evn: expected one of `allowed_hosts`, `allowed_origins`, `consent`, `instructions`, `keep_alive`, `listen`, `max_client_servers`, `max_client_servers_per_user`, `max_connections`, `max_name`, `max_questions`, `max_retained_bytes`, `max_sessions`, `name`, `path`, `session_idle`, `shutdown_delay`, `token_env`, got `token_evn`; did you mean `token_env`?
+            bowline.toml:3:1: gateway.token_evn: expected one of `allowed_hosts`, `allowed_origins`, `auth`, `consent`, `instructions`, `keep_alive`, `listen`, `max_client_servers`, `max_client_servers_per_user`, `max_connections`, `max_name`, `max_questions`, `max_retained_bytes`, `max_sessions`, `name`, `path`, `session_idle`, `shutdown_delay`, `token_env`, got `token_evn`; did you mean `token_env`?
             bowline.toml:5:1: audit.fil: expected one of `file`, `keep`, `max_bytes`, `required`, got `fil`; did you mean `file`?
             bowline.toml:7:1: sampling.max_token_per_hour: expected one of `max_tokens_per_call`, `max_tokens_per_hour`, `max_tokens_per_server`, `models`, `providers`, `timeout`, got `max_token_per_hour`; did you mean `max_tokens_per_hour`?
             bowline.toml:8:3: rules: expected `rules`, got `rule`; write `rules`, or remove it

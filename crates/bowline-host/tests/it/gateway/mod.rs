@@ -1,6 +1,7 @@
 //! A gateway as its users meet it: files in, servers behind it, clients in front.
 
 mod approvals;
+mod auth;
 mod consent;
 mod disclosure;
 mod edge;
