@@ -2,7 +2,7 @@
 
 use crate::{
     ClientId, Error, Form, Resource, Rules, Scopes, Secret, ServerMetadata, Visit, form,
-    metadata::check_redirect_uri,
+    metadata::check_redirect_uri, url::shown,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest;
@@ -23,7 +23,27 @@ pub struct AuthorizationRequest<'a> {
     pub resource: &'a Resource,
     /// The scopes; without any, the parameter is left out.
     pub scopes: &'a Scopes,
+    /// Further parameters from the settings, such as `audience` or `prompt`.
+    pub extra: &'a [(String, String)],
 }
+
+/// Parameters that decide how a login is protected, or where its response goes. Settings cannot replace them.
+const PROTECTED_PARAMETERS: [&str; 14] = [
+    "client_id",
+    "code_challenge",
+    "code_challenge_method",
+    "dpop_jkt",
+    "nonce",
+    "redirect_uri",
+    "registration",
+    "request",
+    "request_uri",
+    "resource",
+    "response_mode",
+    "response_type",
+    "scope",
+    "state",
+];
 
 /// An authorization request whose response is not there yet. It keeps what the response is checked against, and is used
 /// for one response only.
@@ -50,7 +70,7 @@ pub struct AuthorizationCode {
 impl AuthorizationRequest<'_> {
     /// Starts the request. `random` has 32 bytes for the PKCE verifier and 32 bytes for `state`.
     ///
-    /// Fails if the server does not announce PKCE with S256.
+    /// Fails if the server does not announce PKCE with S256, or if an extra parameter is one that the login sets itself.
     pub fn start(&self, rules: &Rules, random: &[u8; 64], now: u64) -> Result<PendingAuthorization, Error> {
         check_redirect_uri(self.redirect_uri)?;
         let endpoint = self.server.safe_authorization_endpoint(rules)?;
@@ -60,8 +80,12 @@ impl AuthorizationRequest<'_> {
         let challenge = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()));
         let scope = self.scopes.to_string();
         let resource = rules.resource_parameter(self.resource).map(Resource::as_str);
+        for (name, _) in self.extra {
+            check_extra_parameter(name).map_err(Error::misuse)?;
+        }
         // A refresh token for offline use is granted only with consent (OpenID Connect Core 11).
-        let prompt = self.scopes.contains("offline_access").then_some("consent");
+        let is_set = |name: &str| self.extra.iter().any(|(known, _)| known == name);
+        let prompt = (self.scopes.contains("offline_access") && !is_set("prompt")).then_some("consent");
         let form = Form::new()
             .with("response_type", "code")
             .with("client_id", self.client_id.as_str())
@@ -72,6 +96,7 @@ impl AuthorizationRequest<'_> {
             .with_some("resource", resource)
             .with_some("scope", (!scope.is_empty()).then_some(&*scope))
             .with_some("prompt", prompt);
+        let form = self.extra.iter().fold(form, |form, (name, value)| form.with(name, value));
         let visit = Visit {
             url: form.append_to(endpoint),
             redirect_uri: self.redirect_uri.to_owned(),
@@ -83,6 +108,17 @@ impl AuthorizationRequest<'_> {
         let iss_expected = self.server.iss_in_responses;
         Ok(PendingAuthorization { visit, verifier: verifier.into(), iss_expected, created: now })
     }
+}
+
+/// Checks the name of an extra parameter of an authorization request.
+pub fn check_extra_parameter(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > 100 || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!("`{}` is not the name of a parameter", shown(name)));
+    }
+    if PROTECTED_PARAMETERS.contains(&name) {
+        return Err(format!("the parameter `{name}` is set by the login and cannot be replaced"));
+    }
+    Ok(())
 }
 
 impl PendingAuthorization {

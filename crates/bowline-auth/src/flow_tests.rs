@@ -37,6 +37,7 @@ fn start(server: &ServerMetadata, scopes: &str, lenient: &[Lenient]) -> Result<P
         redirect_uri: REDIRECT,
         resource: &Resource::new("https://mcp.example").unwrap(),
         scopes: &Scopes::parse(scopes),
+        extra: &[],
     };
     request.start(&rules, &[7; 64], 1000)
 }
@@ -69,6 +70,44 @@ fn an_authorization_request_has_pkce_state_and_resource() {
     let parameters = query(offline.visit().url());
     assert_eq!(value(&parameters, "prompt").as_deref(), Some("consent"));
     assert_eq!(value(&parameters, "resource"), None);
+}
+
+#[test]
+fn extra_parameters_are_added_and_never_replace_those_of_the_login() {
+    let rules = Rules::new("https://mcp.example/mcp", &[], false).unwrap();
+    let start = |name: &str| {
+        let request = AuthorizationRequest {
+            server: &server(),
+            client_id: &ClientId::new("client").unwrap(),
+            redirect_uri: REDIRECT,
+            resource: &Resource::new("https://mcp.example").unwrap(),
+            scopes: &Scopes::parse("offline_access"),
+            extra: &[(name.to_owned(), "a b&c".to_owned())],
+        };
+        request.start(&rules, &[7; 64], 1000)
+    };
+    let parameters = query(start("audience").unwrap().visit().url());
+    assert_eq!(value(&parameters, "audience").as_deref(), Some("a b&c"));
+    assert_eq!(value(&parameters, "prompt").as_deref(), Some("consent"));
+    let parameters = query(start("prompt").unwrap().visit().url());
+    assert_eq!(parameters.iter().filter(|(name, _)| name == "prompt").count(), 1);
+    for name in
+        ["state", "redirect_uri", "code_challenge", "request", "request_uri", "response_mode", "", "a b"]
+    {
+        assert!(start(name).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn configured_endpoints_are_checked_and_register_no_client() {
+    let rules = Rules::new("https://mcp.example/mcp", &[], false).unwrap();
+    let issuer = || Issuer::new(ISSUER).unwrap();
+    let server = ServerMetadata::configured(issuer(), "https://a.example/a", "https://t.example/t", &rules);
+    let server = server.unwrap();
+    assert_eq!(server.token_endpoint, "https://t.example/t");
+    assert_eq!((server.registration_endpoint, server.pkce), (None, None));
+    assert!(ServerMetadata::configured(issuer(), "http://a.example", "https://t.example", &rules).is_err());
+    assert!(ServerMetadata::configured(issuer(), "https://a.example", "javascript:1", &rules).is_err());
 }
 
 // proves: AFLOW-08

@@ -32,7 +32,9 @@ pub mod visit;
 #[cfg(test)]
 mod flow_tests;
 
-pub use authorize::{AuthorizationCode, AuthorizationRequest, PendingAuthorization, ScopeSources};
+pub use authorize::{
+    AuthorizationCode, AuthorizationRequest, PendingAuthorization, ScopeSources, check_extra_parameter,
+};
 pub use bowline_proto::{
     caller::Caller,
     scope::{self, Scopes},

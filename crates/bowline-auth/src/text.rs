@@ -72,6 +72,14 @@ impl Issuer {
         Ok(Self(text))
     }
 
+    /// The name under which an authorization server without metadata is known: the origin of its token endpoint.
+    pub fn of_endpoint(token_endpoint: &str) -> Result<Self, Error> {
+        let url = Url::split(token_endpoint).map_err(|reason| {
+            Error::misuse(format!("`{}` is not a token URL: {reason}", shown(token_endpoint)))
+        })?;
+        Self::new(url.origin())
+    }
+
     /// Where the metadata of this issuer may be, in the order of the specification (2025-11-25 and later).
     #[must_use]
     pub fn metadata_urls(&self) -> Vec<String> {

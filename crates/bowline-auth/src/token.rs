@@ -49,7 +49,7 @@ impl ClientAuth {
     /// else none. A secret that the server does not ask for is not sent. Without a list of methods, servers take Basic.
     #[must_use]
     pub fn new(registration: &Registration, secret: Option<&Secret>, offered: Option<&[AuthMethod]>) -> Self {
-        let secret = registration.secret.as_ref().or(secret).cloned();
+        let secret = secret.or(registration.secret.as_ref()).cloned();
         let offers = |method: AuthMethod| match offered {
             Some(offered) => offered.contains(&method),
             None => method == AuthMethod::ClientSecretBasic,

@@ -16,12 +16,15 @@ use crate::{
     Error, Lenient, Resource,
     url::{PlainHttp, Url, check_learned},
 };
+use std::sync::OnceLock;
 
 /// Which rules apply to the documents of one MCP server.
 #[derive(Clone, Debug)]
 pub struct Rules {
     server: String,
     lenient: Vec<Lenient>,
+    /// Exceptions of the login that is stored.
+    remembered: OnceLock<Vec<Lenient>>,
     exact_resource: bool,
     http: PlainHttp,
 }
@@ -38,7 +41,25 @@ impl Rules {
         check_learned("the URL of the server", without_fragment, http).map_err(|error| {
             Error::misuse(format!("{error}; a login needs `https`, or the exception `{}`", Lenient::Http))
         })?;
-        Ok(Self { server: without_fragment.to_owned(), lenient: lenient.to_vec(), exact_resource, http })
+        Ok(Self {
+            server: without_fragment.to_owned(),
+            lenient: lenient.to_vec(),
+            remembered: OnceLock::new(),
+            exact_resource,
+            http,
+        })
+    }
+
+    /// Also allows the exceptions that the stored login was made with: its tokens cannot be refreshed without them. Only the
+    /// first call has an effect.
+    pub fn remember(&self, exceptions: &[Lenient]) {
+        let _ = self.remembered.set(exceptions.to_vec());
+    }
+
+    /// The exceptions that are allowed, those of the stored login included.
+    #[must_use]
+    pub fn exceptions(&self) -> Vec<Lenient> {
+        Lenient::ALL.into_iter().filter(|exception| self.allows(*exception)).collect()
     }
 
     /// The URL of the MCP server, without fragment.
@@ -51,6 +72,7 @@ impl Rules {
     #[must_use]
     pub fn allows(&self, lenient: Lenient) -> bool {
         self.lenient.contains(&lenient)
+            || self.remembered.get().is_some_and(|remembered| remembered.contains(&lenient))
     }
 
     /// Whether the resource has to be exactly the server.

@@ -106,6 +106,24 @@ impl ServerMetadata {
         }
     }
 
+    /// The endpoints that are in the settings, for an authorization server whose metadata is not read. Whether it supports PKCE
+    /// is not known; PKCE is sent all the same.
+    pub fn configured(
+        issuer: Issuer,
+        authorization_endpoint: &str,
+        token_endpoint: &str,
+        rules: &Rules,
+    ) -> Result<Self, Error> {
+        rules.check_url("the configured authorization URL", authorization_endpoint)?;
+        rules.check_url("the configured token URL", token_endpoint)?;
+        Ok(Self {
+            authorization_endpoint: Some(authorization_endpoint.to_owned()),
+            token_endpoint: token_endpoint.to_owned(),
+            registration_endpoint: None,
+            ..Self::defaults(issuer)
+        })
+    }
+
     /// Whether the server lists a scope.
     #[must_use]
     pub fn lists_scope(&self, scope: &str) -> bool {

@@ -1,6 +1,6 @@
 //! What is kept for one server and account, and its form as JSON.
 
-use crate::{ClientId, Error, Issuer, Resource, Scopes, Secret};
+use crate::{ClientId, Error, Issuer, Lenient, Resource, Scopes, Secret};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -18,6 +18,8 @@ pub struct Record {
     pub registrations: Vec<Registration>,
     /// The tokens, if there is a login.
     pub tokens: Option<TokenSet>,
+    /// The exceptions that the login was allowed.
+    pub exceptions: Vec<Lenient>,
 }
 
 /// The client at one authorization server. It is never used at another one.
@@ -30,7 +32,7 @@ pub struct Registration {
     pub client_id: ClientId,
     /// Where the id is from.
     pub origin: ClientOrigin,
-    /// The secret, if the registration gave one. A configured secret is not kept here.
+    /// The secret, if the registration gave one, or if a configured one is to be kept.
     pub secret: Option<Secret>,
     /// When the secret ends, in seconds since 1970.
     pub secret_expires: Option<u64>,
@@ -224,9 +226,14 @@ impl Record {
     pub fn to_json(&self) -> Secret {
         let registrations: Vec<Value> = self.registrations.iter().map(registration_json).collect();
         let tokens = self.tokens.as_ref().map(tokens_json);
-        Secret::new(
-            json!({ "version": VERSION, "registrations": registrations, "tokens": tokens }).to_string(),
-        )
+        let exceptions: Vec<&str> = self.exceptions.iter().map(|exception| exception.as_str()).collect();
+        let record = json!({
+            "version": VERSION,
+            "registrations": registrations,
+            "tokens": tokens,
+            "exceptions": exceptions,
+        });
+        Secret::new(record.to_string())
     }
 
     /// Reads what [`to_json`](Self::to_json) wrote. The error does not quote the text.
@@ -253,6 +260,8 @@ impl Record {
                 .map(WireRegistration::read)
                 .collect::<Result<_, _>>()?,
             tokens: wire.tokens.map(WireTokens::read).transpose()?,
+            // An exception that this version does not know allows nothing.
+            exceptions: wire.exceptions.iter().filter_map(|name| name.parse().ok()).collect(),
         })
     }
 }
@@ -297,6 +306,8 @@ struct WireVersion {
 struct Wire {
     registrations: Vec<WireRegistration>,
     tokens: Option<WireTokens>,
+    #[serde(default)]
+    exceptions: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -397,6 +408,7 @@ pub(crate) mod tests {
                 revocation_endpoint: None,
                 key: Some("canary-key".into()),
             }),
+            exceptions: vec![Lenient::IssuerSlash],
         }
     }
 

@@ -103,6 +103,10 @@ impl Inner {
     }
 
     fn lists(&self, resource: &ProtectedResource, issuer: &Issuer) -> bool {
+        if self.login.endpoints.is_some() {
+            // The user chose the authorization server, whatever the resource lists.
+            return true;
+        }
         let slash = |text: &str| text.strip_suffix('/').unwrap_or(text).to_owned();
         resource.servers.iter().any(|listed| {
             listed == issuer
@@ -122,6 +126,10 @@ impl Inner {
         resource: Option<&ProtectedResource>,
         record: &Record,
     ) -> Result<ServerMetadata, Error> {
+        if let Some((authorization_url, token_url)) = &self.login.endpoints {
+            let issuer = self.issuer.clone().map_or_else(|| Issuer::of_endpoint(token_url), Ok)?;
+            return ServerMetadata::configured(issuer, authorization_url, token_url, &self.rules);
+        }
         let candidates = match (resource, &self.issuer) {
             (Some(resource), configured) => {
                 discover::preferred_servers(resource, configured.as_ref(), |issuer| {
@@ -186,9 +194,10 @@ impl Inner {
         let server = self.discover_server(found.as_ref(), &record).await?;
         let is_required = self.login.dpop || found.as_ref().is_some_and(|found| found.dpop_required);
         let key = TokenKey::generate(if is_required { Binding::Required } else { need.binding }, &server)?;
-        let resource = match &found {
-            Some(found) => found.resource.clone(),
-            None => Resource::of_server(self.rules.server())?,
+        let resource = match (&self.resource, &found) {
+            (Some(configured), _) => configured.clone(),
+            (None, Some(found)) => found.resource.clone(),
+            (None, None) => Resource::of_server(self.rules.server())?,
         };
         if found.as_ref().is_some_and(|found| found.matching == ResourceMatch::Parent) {
             self.login.report(&Event::ParentResource { resource: resource.clone() });
@@ -300,6 +309,7 @@ impl Inner {
             redirect_uri: &registration.redirect_uri,
             resource,
             scopes,
+            extra: &self.login.parameters,
         };
         let pending = request.start(&self.rules, &random, now())?;
         self.login.report(&Event::Visiting {
@@ -321,6 +331,9 @@ impl Inner {
         let offered = server.auth_methods.as_deref();
         let auth = ClientAuth::new(&registration, self.secret_of(&registration), offered);
         registration.method = Some(auth.method());
+        if self.login.keeps_secret && registration.origin == ClientOrigin::Configured {
+            registration.secret.clone_from(&self.login.client.secret);
+        }
         let request = TokenRequest {
             issuer: &server.issuer,
             endpoint: &server.token_endpoint,
@@ -334,7 +347,13 @@ impl Inner {
         let stored_key = key.accept(issued.scheme, &server.issuer)?;
         let mut tokens = issued.bind(server, Some(&registration), resource, scopes, now());
         tokens.key = stored_key;
-        *record = self.update(|record| record.log_in(Some(registration), tokens.clone())).await?;
+        let exceptions = self.rules.exceptions();
+        *record = self
+            .update(|record| {
+                record.log_in(Some(registration), tokens.clone());
+                record.exceptions = exceptions;
+            })
+            .await?;
         Ok(tokens)
     }
 
@@ -449,7 +468,7 @@ impl Inner {
                     key.accept(issued.scheme, &tokens.issuer).map_err(failed)?;
                     return Ok(issued.replace(tokens, &endpoint, now()));
                 }
-                Err(TokenError::Gone) if !is_second => {
+                Err(TokenError::Gone) if !is_second && self.login.endpoints.is_none() => {
                     is_second = true;
                     let discovery = ServerDiscovery::new(&self.rules, tokens.issuer.clone());
                     let mut discovery = discovery.map_err(failed)?;

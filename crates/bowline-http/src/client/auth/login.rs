@@ -28,6 +28,11 @@ pub struct Login {
     pub(super) client: ClientSettings,
     pub(super) client_id: Option<String>,
     pub(super) issuer: Option<String>,
+    pub(super) resource: Option<String>,
+    /// The authorization URL and the token URL, if the metadata of the authorization server is not read.
+    pub(super) endpoints: Option<(String, String)>,
+    pub(super) parameters: Vec<(String, String)>,
+    pub(super) keeps_secret: bool,
     pub(super) scopes: Option<Scopes>,
     pub(super) store: Arc<dyn Store>,
     pub(super) account: String,
@@ -59,6 +64,10 @@ impl Login {
             client,
             client_id: None,
             issuer: None,
+            resource: None,
+            endpoints: None,
+            parameters: Vec::new(),
+            keeps_secret: false,
             scopes: None,
             store: Arc::new(MemoryStore::new()),
             account: String::new(),
@@ -150,6 +159,13 @@ impl Login {
         login
     }
 
+    /// Keeps the secret of [`client`](Self::client) in the store with the tokens. Otherwise every program that refreshes the
+    /// tokens has to know the secret.
+    pub fn keep_secret(mut self) -> Self {
+        self.keeps_secret = true;
+        self
+    }
+
     /// How the client authenticates at the token endpoint, if the metadata of the authorization server should not decide.
     pub fn client_authentication(mut self, method: AuthMethod) -> Self {
         self.client.method = Some(method);
@@ -160,6 +176,26 @@ impl Login {
     /// credentials must not go to a server that nobody chose.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// The authorization URL and the token URL of an authorization server that publishes no metadata. The client has to be
+    /// [set](Self::client_id). Its [`issuer`](Self::issuer) is the origin of the token URL unless it is set.
+    pub fn endpoints(mut self, authorization_url: impl Into<String>, token_url: impl Into<String>) -> Self {
+        self.endpoints = Some((authorization_url.into(), token_url.into()));
+        self
+    }
+
+    /// The value of the parameter `resource`, instead of the one that the server publishes.
+    pub fn resource(mut self, resource: impl Into<String>) -> Self {
+        self.resource = Some(resource.into());
+        self
+    }
+
+    /// Adds a parameter to authorization requests, such as `audience` or `prompt`. Parameters that the login sets itself, such
+    /// as `state`, are refused when a user is to log in.
+    pub fn authorization_parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.parameters.push((name.into(), value.into()));
         self
     }
 

@@ -190,7 +190,12 @@ impl Inner {
         tokens.key = stored_key;
         // The grant itself is the way to the next token.
         tokens.refresh_token = None;
-        self.update(|record| record.log_in(registration, tokens.clone())).await?;
+        let exceptions = self.rules.exceptions();
+        self.update(|record| {
+            record.log_in(registration, tokens.clone());
+            record.exceptions = exceptions;
+        })
+        .await?;
         self.login
             .report(&Event::LoggedIn { issuer: tokens.issuer.clone(), granted: tokens.granted.clone() });
         self.adopt(Some(tokens));

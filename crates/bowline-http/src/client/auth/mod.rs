@@ -17,6 +17,7 @@
 
 mod account;
 mod browser;
+mod check;
 mod device;
 mod event;
 mod fetch;
@@ -36,10 +37,11 @@ mod store_file;
 pub use account::{Account, LoggedOut};
 pub use bowline_auth::{
     AuthMethod, ClientDocument, ClientId, ClientOrigin, DevicePrompt, Error, Issuer, Lenient, NeededLogin,
-    Record, Redirect, Registration, Scheme, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit,
-    jose::SigningKey,
+    ProtectedResource, Record, Redirect, Registration, Scheme, Scopes, Secret, ServerMetadata, Store,
+    StoreKey, StoreLock, TokenSet, UserAgent, Visit, check_extra_parameter, jose::SigningKey,
 };
 pub use browser::Browser;
+pub use check::AuthorizationCheck;
 pub use event::Event;
 pub use login::Login;
 pub use loopback::{CallbackHost, Loopback};

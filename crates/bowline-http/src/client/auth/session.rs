@@ -12,7 +12,8 @@ use crate::client::{
     post::Poster,
 };
 use bowline_auth::{
-    Challenge, ClientId, Error, Issuer, Record, Rules, Scheme, Scopes, Secret, StoreKey, TokenSet, is_due,
+    Challenge, ClientId, Error, Issuer, Record, Resource, Rules, Scheme, Scopes, Secret, StoreKey, TokenSet,
+    is_due,
 };
 use bowline_client::BoxFuture;
 use http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -58,6 +59,8 @@ pub(super) struct Inner {
     pub(super) rules: Rules,
     pub(super) key: StoreKey,
     pub(super) issuer: Option<Issuer>,
+    /// The configured resource.
+    pub(super) resource: Option<Resource>,
     pub(super) fetcher: Fetcher,
     pub(super) proofs: Proofs,
     state: Mutex<State>,
@@ -88,6 +91,7 @@ impl Session {
         let rules = Rules::new(url, &login.lenient, login.exact_resource)?;
         let key = StoreKey::new(url, &login.account)?;
         let issuer = login.issuer.clone().map(Issuer::new).transpose()?;
+        let resource = login.resource.clone().map(Resource::new).transpose()?;
         login.client.client_id = login.client_id.clone().map(ClientId::new).transpose()?;
         let fetcher = Fetcher::new(poster, url, login.networks);
         let inner = Inner {
@@ -95,6 +99,7 @@ impl Session {
             rules,
             key,
             issuer,
+            resource,
             fetcher,
             proofs: Proofs::default(),
             state: Mutex::default(),
@@ -355,6 +360,7 @@ impl Inner {
             }
         }
         let record = self.login.store.load(&self.key).await?.unwrap_or_default();
+        self.rules.remember(&record.exceptions);
         let mut state = self.state();
         if !state.is_loaded {
             state.is_loaded = true;
@@ -363,14 +369,15 @@ impl Inner {
         Ok(state.tokens.clone())
     }
 
-    /// The tokens of a record, if they fit the settings: another configured issuer or client id makes them useless, and so
-    /// does a missing key if DPoP is required.
+    /// The tokens of a record, if they fit the settings: another configured issuer, client id or resource makes them useless,
+    /// and so does a missing key if DPoP is required.
     pub(super) fn usable<'a>(&self, record: &'a Record) -> Option<&'a TokenSet> {
         record.tokens.as_ref().filter(|tokens| {
             let configured = &self.login.client.client_id;
             self.issuer.as_ref().is_none_or(|issuer| tokens.issuer == *issuer)
                 && configured.as_ref().is_none_or(|id| tokens.client_id.as_ref() == Some(id))
                 && (!self.login.dpop || tokens.scheme == Scheme::Dpop)
+                && self.resource.as_ref().is_none_or(|resource| tokens.resource == *resource)
         })
     }
 
