@@ -10,9 +10,10 @@ use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
 use super::environment::Input;
 use super::expand::Class;
 use super::fields::{Fields, Located, Null, Unit};
-use super::mcp_servers::{port, read_roots, scopes};
-use super::model::{InheritEnv, Launch, LimitsConfig, OauthConfig, Prefer, Share, Start, UrlLaunch};
+use super::mcp_servers::read_roots;
+use super::model::{AuthMode, InheritEnv, Launch, LimitsConfig, Prefer, Share, Start, UrlLaunch};
 use super::node::{Member, Node, Value};
+use super::oauth;
 use super::report::Report;
 
 const NAMES: Names = Names { program: "command", args: "args", env: "env", env_file: "env_file" };
@@ -50,7 +51,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
             None
         }
         (true, false) => {
-            needs(&builder, "url", &["headers", "headers_helper", "transport", "oauth"]);
+            needs(&builder, "url", &["headers", "headers_helper", "transport", "oauth", "auth"]);
             self::command(&mut builder)
         }
         (false, true) => {
@@ -128,22 +129,7 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
             |word: &Located<String>| builder.expander.text(&word.value, &word.origin, &path, Class::Open);
         words.iter().map(text).collect::<Option<Vec<_>>>()
     });
-    let oauth = builder.fields.get("oauth").and_then(|node| {
-        let fields = Fields::new(node, builder.fields.at("oauth"), builder.report())?;
-        let private = |name: &str, class| {
-            let located = fields.string(name, "…")?;
-            builder.expander.text(&located.value, &located.origin, &fields.at(name), class)
-        };
-        let oauth = OauthConfig {
-            client_id: private("client_id", Class::Open),
-            client_secret: private("client_secret", Class::Private),
-            scopes: scopes(&fields, "scopes"),
-            callback_port: port(&fields, "callback_port"),
-            metadata_url: private("metadata_url", Class::Url),
-        };
-        fields.finish();
-        Some(oauth)
-    });
+    let oauth = oauth::read(builder, &oauth::OWN);
     let headers_helper = match helper {
         Some(words) => Some(words?),
         None => None,
@@ -159,6 +145,14 @@ fn read_settings(builder: &mut EntryBuilder<'_>) {
     let share =
         builder.fields.choice("share", &[("shared", Share::Shared), ("per-client", Share::PerClient)]);
     builder.set("share", share, |settings, value| settings.share = value);
+    let modes = [AuthMode::None, AuthMode::Shared, AuthMode::User].map(|mode| (mode.as_str(), mode));
+    let auth = builder.fields.choice("auth", &modes);
+    // A project may give up a login, but not decide whose account is used.
+    let auth = match auth {
+        Some(Located { value: AuthMode::None, .. }) => auth,
+        auth => builder.own("auth", auth),
+    };
+    builder.set("auth", auth, |settings, value| settings.auth = Some(value));
     let startup = builder.fields.duration("startup_timeout", Unit::Seconds);
     builder.set("startup_timeout", startup, |settings, value| settings.startup_timeout = value);
     let request = builder.fields.duration("request_timeout", Unit::Seconds);

@@ -3,8 +3,10 @@
 use serde_json::json;
 
 use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
+use super::expand::Class;
 use super::fields::{Located, Null, Unit};
-use super::model::Launch;
+use super::mcp_servers::scopes;
+use super::model::{Launch, OauthConfig, UrlLaunch};
 use super::node::{Member, Node};
 
 const NAMES: Names = Names { program: "command", args: "args", env: "env", env_file: "" };
@@ -32,7 +34,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
     builder.set("allow", allow, |settings, value| settings.allow = value);
     let deny = builder.patterns("disabled_tools");
     builder.set("deny", deny, |settings, value| settings.deny = value);
-    builder.unknown = builder.fields.raw(&["required", "scopes", "oauth_resource"]);
+    builder.unknown = builder.fields.raw(&["required"]);
     let launch = if builder.fields.has("url") { remote(&mut builder) } else { command(&mut builder) };
     builder.finish(launch)
 }
@@ -94,6 +96,12 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         headers.insert("Authorization".to_owned(), Located { value, origin: variable.origin });
     }
     fields.keep(&["command", "args", "env", "env_vars", "cwd"]);
+    let mut oauth = OauthConfig { scopes: scopes(fields, "scopes"), ..OauthConfig::default() };
+    if let Some(resource) = fields.string("oauth_resource", "https://example.com/mcp") {
+        let (written, path) = (literal(&resource.value), fields.at("oauth_resource"));
+        oauth.resource = builder.expander.text(&written, &resource.origin, &path, Class::Url);
+    }
     builder.origins.insert("url".to_owned(), fields.name_origin("url").clone());
-    builder.url("url", &url?, &headers, None).map(Launch::Url)
+    let oauth = (oauth != OauthConfig::default()).then_some(oauth);
+    builder.url("url", &url?, &headers, None).map(|launch| Launch::Url(UrlLaunch { oauth, ..launch }))
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::model::{
-    CommandLaunch, Config, InheritEnv, Launch, Prefer, Share, Start, UpstreamConfig, UrlLaunch,
+    AuthMode, CallbackHost, CommandLaunch, Config, InheritEnv, Launch, OauthGrant, Prefer, Share, Start,
+    UpstreamConfig, UrlLaunch,
 };
 use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
@@ -116,6 +117,10 @@ fn explain_upstream<'a>(page: &mut Page<'a>, upstream: &'a UpstreamConfig) {
         Share::PerClient => "per-client",
     };
     page.value("share", &json!(share));
+    if let Some(auth) = settings.auth {
+        // Cursor has a member of this name with another meaning.
+        page.value("auth", &json!(auth.as_str()));
+    }
     page.value("startup_timeout", &json!(show_duration(settings.startup_timeout)));
     page.value("request_timeout", &json!(show_duration(settings.request_timeout)));
     page.value("idle_stop", &json!(settings.idle_stop.map_or_else(|| "never".to_owned(), show_duration)));
@@ -197,14 +202,24 @@ fn explain_url(page: &mut Page<'_>, url: &UrlLaunch) {
     }
     if let Some(oauth) = &url.oauth {
         let texts = [
-            ("oauth.client_id", &oauth.client_id),
-            ("oauth.client_secret", &oauth.client_secret),
-            ("oauth.metadata_url", &oauth.metadata_url),
+            ("client_id", &oauth.client_id),
+            ("client_secret", &oauth.client_secret),
+            ("metadata_url", &oauth.metadata_url),
+            ("issuer", &oauth.issuer),
+            ("authorization_url", &oauth.authorization_url),
+            ("token_url", &oauth.token_url),
+            ("resource", &oauth.resource),
+            ("client_metadata_url", &oauth.client_metadata_url),
+            ("private_key", &oauth.private_key),
+            ("assertion_file", &oauth.assertion_file),
         ];
         for (name, text) in texts {
             if let Some(text) = text {
-                page.text(name, text);
+                page.text(&format!("oauth.{name}"), text);
             }
+        }
+        for (name, value) in &oauth.authorization_params {
+            page.text(&format!("oauth.authorization_params.{}", key(name)), value);
         }
         let origin = page.origins.get("oauth").or_else(|| page.origins.get("auth"));
         let origin = origin.map_or_else(|| url.url.origin().short(), Origin::short);
@@ -213,6 +228,23 @@ fn explain_url(page: &mut Page<'_>, url: &UrlLaunch) {
         }
         if let Some(port) = oauth.callback_port {
             page.line("oauth.callback_port", &port.to_string(), &origin);
+        }
+        let host = oauth.callback_host.map(|host| match host {
+            CallbackHost::Address => "127.0.0.1",
+            CallbackHost::Localhost => "localhost",
+        });
+        let grant = match oauth.grant {
+            OauthGrant::AuthorizationCode => None,
+            OauthGrant::ClientCredentials => Some("client_credentials"),
+            OauthGrant::Workload => Some("workload"),
+        };
+        for (name, value) in [("callback_host", host), ("grant", grant)] {
+            if let Some(value) = value {
+                page.line(&format!("oauth.{name}"), &json!(value).to_string(), &origin);
+            }
+        }
+        if !oauth.allow.is_empty() {
+            page.line("oauth.allow", &json!(oauth.allow).to_string(), &origin);
         }
     }
 }

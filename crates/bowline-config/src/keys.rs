@@ -201,11 +201,18 @@ const URL: &[Key] = &[
         "A command that prints more headers as a JSON object, run for every connection.",
     ),
     key(
+        "auth",
+        "`none`, `shared` or `user`",
+        Nothing,
+        "\"shared\"",
+        "Whose account a gateway uses. `none`: no login. `shared`: one account or machine credential for all callers. `user`: one account for each user; callers without a login get an error. Default: your login, if nobody else can connect to the gateway, otherwise `none`. Project files can only set `none`.",
+    ),
+    key(
         "oauth",
-        "table",
+        "table, or `false`",
         Nothing,
         "{ client_id = \"bowline\" }",
-        "Settings for a login; see `[servers.NAME.oauth]`.",
+        "Settings for a login; see `[servers.NAME.oauth]`. `false` is the same as `auth = \"none\"`.",
     ),
 ];
 
@@ -243,6 +250,83 @@ const OAUTH: &[Key] = &[
         Nothing,
         "\"https://login.example.com/.well-known/oauth-authorization-server\"",
         "The metadata of the authorization server to use, if the server names several or none.",
+    ),
+    key(
+        "issuer",
+        TEXT,
+        Nothing,
+        "\"https://login.example.com\"",
+        "The authorization server to use, exactly as it publishes its issuer.",
+    ),
+    key(
+        "authorization_url",
+        TEXT,
+        Nothing,
+        "\"https://login.example.com/authorize\"",
+        "The authorization endpoint of an authorization server without metadata. Needs `token_url` and `client_id`.",
+    ),
+    key(
+        "token_url",
+        TEXT,
+        Nothing,
+        "\"https://login.example.com/token\"",
+        "The token endpoint of an authorization server without metadata. Needs `authorization_url`.",
+    ),
+    key(
+        "authorization_params",
+        TABLE,
+        Default("{}"),
+        "{ audience = \"tickets\" }",
+        "More parameters for the authorization request. Those of the login itself, such as `state`, cannot be set.",
+    ),
+    key(
+        "resource",
+        TEXT,
+        Nothing,
+        "\"https://tickets.example.com/mcp\"",
+        "The value of the parameter `resource`, instead of what the server publishes.",
+    ),
+    key(
+        "client_metadata_url",
+        TEXT,
+        Nothing,
+        "\"https://app.example.com/client.json\"",
+        "The URL of your client ID metadata document.",
+    ),
+    key(
+        "grant",
+        "`authorization_code`, `client_credentials` or `workload`",
+        Default("\"authorization_code\""),
+        "\"client_credentials\"",
+        "How tokens are obtained. `authorization_code`: a user logs in. `client_credentials`: with `client_id` and `client_secret` or `private_key`. `workload`: with `assertion_file`.",
+    ),
+    key(
+        "private_key",
+        PATH,
+        Nothing,
+        "\"client.pem\"",
+        "The private key of the client (PKCS#8, PEM), for `client_credentials`.",
+    ),
+    key(
+        "assertion_file",
+        PATH,
+        Nothing,
+        "\"/var/run/secrets/token\"",
+        "A file with an assertion of the platform, such as the token of a Kubernetes service account. It is read for every login.",
+    ),
+    key(
+        "callback_host",
+        "`127.0.0.1` or `localhost`",
+        Nothing,
+        "\"localhost\"",
+        "The host of the redirect URI; `127.0.0.1` unless it is set.",
+    ),
+    key(
+        "allow",
+        TEXTS,
+        Default("[]"),
+        "[\"unannounced-pkce\"]",
+        "Exceptions from the rules of a login, for servers that break them: `missing-issuer`, `issuer-slash`, `unannounced-pkce`, `no-resource-parameter`, `foreign-resource`, `http`.",
     ),
 ];
 
@@ -618,7 +702,7 @@ pub const SECTIONS: &[Section] = &[
         beside: "[servers.NAME]\nurl = \"https://a.example\"\n",
         ..section(
             "[servers.NAME.oauth]",
-            "How `bowline login` logs in to the server. Most servers need none of these.",
+            "How to log in to the server, for `bowline login`, other commands and the gateway. Most servers need none of these.",
             OAUTH,
         )
     },

@@ -27,6 +27,7 @@ mod load;
 mod mcp_servers;
 mod model;
 mod node;
+mod oauth;
 mod open;
 mod quantity;
 mod reference;
@@ -52,9 +53,10 @@ pub use self::known::{KnownFile, known_files};
 pub use self::lint::{decides_code, runs_arguments};
 pub use self::load::{Disk, Loader, MAX_FILE, Presence, ReadFile, Source};
 pub use self::model::{
-    CommandLaunch, Config, InheritEnv, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share,
-    Start, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
+    AuthMode, CallbackHost, CommandLaunch, Config, InheritEnv, Launch, LimitsConfig, OauthConfig, OauthGrant,
+    Prefer, RootConfig, Scope, Share, Start, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
 };
+pub use self::oauth::OAUTH_EXCEPTIONS;
 pub use self::open::{open_regular, read_regular};
 pub use self::quantity::parse_duration;
 pub use self::reference::reference;

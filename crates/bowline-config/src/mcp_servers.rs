@@ -1,7 +1,7 @@
 //! Reads the `mcpServers` dialect with the extensions of each client, and the similar entries of VS Code.
 
 use bowline_types::Revision;
-use serde_json::{Map, Value as Json, json};
+use serde_json::json;
 
 use super::commands::split_words;
 use super::dialect::Dialect;
@@ -10,6 +10,7 @@ use super::expand::Class;
 use super::fields::{Fields, Located, Null, Unit};
 use super::model::{Launch, OauthConfig, Prefer, RootConfig, Scope, UrlLaunch};
 use super::node::{Member, Node, Value};
+use super::oauth;
 use super::report::NoticeKind;
 use super::text::Text;
 use bowline_policy::Pattern;
@@ -213,7 +214,7 @@ fn remote(builder: &mut EntryBuilder<'_>, url_name: &str, prefer: Option<Prefer>
     }
     let launch = builder.url(url_name, &url?, &headers, prefer);
     let helper = helper.map(|helper| headers_helper(builder, &helper));
-    let oauth = read_oauth(builder);
+    let oauth = oauth::read(builder, &oauth::MCP_SERVERS);
     let (oauth, bearer) = read_auth(builder, oauth);
     let mut launch = launch?;
     if let Some(bearer) = bearer {
@@ -251,42 +252,6 @@ fn headers_helper(builder: &EntryBuilder<'_>, helper: &Located<String>) -> Optio
         );
     }
     words.iter().map(|word| builder.expander.text(word, &helper.origin, &path, Class::Open)).collect()
-}
-
-fn read_oauth(builder: &mut EntryBuilder<'_>) -> Option<OauthConfig> {
-    let node = builder.fields.get("oauth")?;
-    // Some clients write `true` or `false` to enable or disable login.
-    if let Value::Bool(_) = node.value {
-        builder.unknown.insert("oauth".to_owned(), node.to_json());
-        return None;
-    }
-    let fields = Fields::new(node, builder.fields.at("oauth"), builder.report())?;
-    let private = |name: &str, class| {
-        let located = fields.string(name, "…")?;
-        builder.expander.text(&located.value, &located.origin, &fields.at(name), class)
-    };
-    let oauth = OauthConfig {
-        client_id: private("clientId", Class::Open).or_else(|| private("client_id", Class::Open)),
-        client_secret: private("clientSecret", Class::Private)
-            .or_else(|| private("client_secret", Class::Private)),
-        scopes: scopes(&fields, "scopes"),
-        callback_port: port(&fields, "callbackPort"),
-        metadata_url: private("authServerMetadataUrl", Class::Url),
-    };
-    let kept = fields.raw(&[
-        "enabled",
-        "authorizationParams",
-        "authorizationUrl",
-        "tokenUrl",
-        "enterpriseManaged",
-        "onInsufficientScope",
-        "revokeOnClear",
-    ]);
-    let rest: Map<String, Json> = kept.into_iter().chain(fields.finish()).collect();
-    if !rest.is_empty() {
-        builder.unknown.insert("oauth".to_owned(), rest.into());
-    }
-    Some(oauth)
 }
 
 /// Reads `auth`: a static client in the notation of Cursor, or a token as a plain string.

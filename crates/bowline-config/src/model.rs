@@ -160,7 +160,7 @@ pub struct UrlLaunch {
     pub headers_helper: Option<Vec<Text>>,
     /// The transport to try first.
     pub prefer: Prefer,
-    /// Settings for login.
+    /// The settings of a login.
     pub oauth: Option<OauthConfig>,
 }
 
@@ -175,7 +175,7 @@ pub enum Prefer {
     Sse,
 }
 
-/// Settings for login.
+/// The settings of a login with OAuth.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OauthConfig {
@@ -189,6 +189,75 @@ pub struct OauthConfig {
     pub callback_port: Option<u16>,
     /// The URL of the metadata of the authorization server.
     pub metadata_url: Option<Text>,
+    /// The authorization server, exactly as it publishes its issuer.
+    pub issuer: Option<Text>,
+    /// The page where users log in, for an authorization server without metadata. Set together with `token_url`.
+    pub authorization_url: Option<Text>,
+    /// Where tokens are issued.
+    pub token_url: Option<Text>,
+    /// Further parameters of authorization requests.
+    pub authorization_params: BTreeMap<String, Text>,
+    /// What to send as `resource`, instead of what the server publishes.
+    pub resource: Option<Text>,
+    /// The URL of a client ID metadata document.
+    pub client_metadata_url: Option<Text>,
+    /// How tokens are obtained.
+    pub grant: OauthGrant,
+    /// A file with the private key of the client (PKCS#8, PEM); absolute.
+    pub private_key: Option<Text>,
+    /// A file with an assertion of the platform; absolute.
+    pub assertion_file: Option<Text>,
+    /// The host of the redirect URI.
+    pub callback_host: Option<CallbackHost>,
+    /// The names of exceptions from the rules of a login.
+    pub allow: Vec<String>,
+}
+
+/// How tokens are obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum OauthGrant {
+    /// A user logs in with a browser.
+    #[default]
+    AuthorizationCode,
+    /// The client logs in as itself, with its secret or private key.
+    ClientCredentials,
+    /// The client logs in with an assertion of the platform that runs it.
+    Workload,
+}
+
+/// The host of the redirect URI of a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallbackHost {
+    /// `127.0.0.1`.
+    Address,
+    /// `localhost`.
+    Localhost,
+}
+
+/// Whose account a gateway uses at a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AuthMode {
+    /// None: no login is used.
+    None,
+    /// One account or machine credential for all callers.
+    Shared,
+    /// One account for each user.
+    User,
+}
+
+impl AuthMode {
+    /// The name in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Shared => "shared",
+            Self::User => "user",
+        }
+    }
 }
 
 /// The settings of a server.
@@ -203,6 +272,8 @@ pub struct UpstreamSettings {
     pub start: Start,
     /// Whether clients share an instance.
     pub share: Share,
+    /// Whose account is used at the server; `None` for that of the user, if the gateway serves no one else.
+    pub auth: Option<AuthMode>,
     /// The time limit for starting.
     pub startup_timeout: Duration,
     /// The maximum time without a message during a request.
@@ -246,6 +317,7 @@ impl Default for UpstreamSettings {
             enabled: true,
             start: Start::default(),
             share: Share::default(),
+            auth: None,
             startup_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
             idle_stop: Some(Duration::from_secs(600)),
@@ -276,6 +348,7 @@ impl UpstreamSettings {
             "enabled" => self.enabled = from.enabled,
             "start" => self.start = from.start,
             "share" => self.share = from.share,
+            "auth" => self.auth = from.auth,
             "startup_timeout" => self.startup_timeout = from.startup_timeout,
             "request_timeout" => self.request_timeout = from.request_timeout,
             "idle_stop" => self.idle_stop = from.idle_stop,

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
-use super::expand::Class;
 use super::fields::{Fields, Null, Unit};
-use super::model::{Launch, OauthConfig, UrlLaunch};
+use super::model::{Launch, UrlLaunch};
 use super::node::{Member, Node, Value};
+use super::oauth;
 use super::report::NoticeKind;
 
 const FLAT: Names = Names { program: "command", args: "args", env: "env", env_file: "" };
@@ -123,19 +123,6 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         }
     }
     let launch = builder.url("url", &url?, &headers, None);
-    let oauth = builder.fields.get("oauth").and_then(|node| {
-        let fields = Fields::new(node, builder.fields.at("oauth"), builder.report())?;
-        let private = |name: &str, class| {
-            let located = fields.string(name, "…")?;
-            builder.expander.text(&located.value, &located.origin, &fields.at(name), class)
-        };
-        let oauth = OauthConfig {
-            client_id: private("client_id", Class::Open),
-            client_secret: private("client_secret", Class::Private),
-            ..OauthConfig::default()
-        };
-        fields.finish();
-        Some(oauth)
-    });
+    let oauth = oauth::read(builder, &oauth::ZED);
     Some(Launch::Url(UrlLaunch { oauth, ..launch? }))
 }
