@@ -19,4 +19,6 @@ pub use aggregate::{MAX_NAME, exposed_name};
 pub use bowline_config::{Share, Start};
 pub use gateway::Gateway;
 pub use host::{Host, HostBuilder, Telemetry};
-pub use upstream::{Health, HttpUpstream, LaunchError, LoginSettings, Reach, Upstream, UpstreamStatus};
+pub use upstream::{
+    Health, HttpUpstream, LaunchError, LoginSettings, MachineLogin, Reach, Upstream, UpstreamStatus,
+};

@@ -226,7 +226,10 @@ async fn relay(
         // Only the server knows whether a custom method exists.
         Some(error) if is_custom && error.code == error_code::METHOD_NOT_FOUND => error.clone(),
         Some(error) => for_caller(&instance.name, error),
-        None => RpcError::internal(format!("the server `{}`: {error}", instance.name)),
+        None => {
+            let reason = instance.spec.describe_error(&error);
+            RpcError::internal(format!("the server `{}`: {reason}", instance.name))
+        }
     })
 }
 

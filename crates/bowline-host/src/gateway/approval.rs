@@ -317,6 +317,22 @@ mod tests {
         assert_ne!(remote(""), remote("transport = \"sse\"\n"));
         assert_ne!(remote(""), remote("oauth = { metadata_url = \"https://evil.example\" }\n"));
         assert_ne!(remote(""), remote("oauth = { client_secret = \"secret\" }\n"));
+        for setting in [
+            "issuer = \"https://evil.example\"",
+            "authorization_url = \"https://evil.example/a\"",
+            "token_url = \"https://evil.example/t\"",
+            "authorization_params = { audience = \"x\" }",
+            "resource = \"https://evil.example/mcp\"",
+            "client_metadata_url = \"https://evil.example/c\"",
+            "grant = \"client_credentials\"",
+            "private_key = \"/home/ada/key.pem\"",
+            "assertion_file = \"/run/token\"",
+            "callback_host = \"localhost\"",
+            "callback_port = 9000",
+            "allow = [\"unannounced-pkce\"]",
+        ] {
+            assert_ne!(remote("oauth = {}\n"), remote(&format!("oauth = {{ {setting} }}\n")), "{setting}");
+        }
     }
 
     #[cfg(unix)]

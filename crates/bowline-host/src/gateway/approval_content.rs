@@ -2,8 +2,8 @@
 
 use super::file_digest::DigestCache;
 use bowline_config::{
-    CommandLaunch, Environment, Prefer, Text, UpstreamSettings, UrlLaunch, decides_code, names_a_secret,
-    parse_env_file, read_env_file, runs_arguments,
+    CallbackHost, CommandLaunch, Environment, OauthConfig, OauthGrant, Prefer, Text, UpstreamSettings,
+    UrlLaunch, decides_code, names_a_secret, parse_env_file, read_env_file, runs_arguments,
 };
 use bowline_proto::seal::digest;
 use bowline_text::{hex, visible};
@@ -186,17 +186,47 @@ impl Content {
             self.part("transport", "sse");
         }
         if let Some(oauth) = &launch.oauth {
-            let texts = [
-                ("client id", &oauth.client_id),
-                ("client secret", &oauth.client_secret),
-                ("metadata for signing in", &oauth.metadata_url),
-            ];
-            for (what, text) in texts.iter().filter_map(|(what, text)| Some((what, text.as_ref()?))) {
-                self.text(what, text);
-            }
-            for scope in &oauth.scopes {
-                self.part("scope", scope);
-            }
+            self.login(oauth);
+        }
+    }
+
+    /// The settings of a login decide who gets credentials, and what they are for.
+    fn login(&mut self, oauth: &OauthConfig) {
+        let texts = [
+            ("client id", &oauth.client_id),
+            ("client secret", &oauth.client_secret),
+            ("metadata of the authorization server", &oauth.metadata_url),
+            ("issuer", &oauth.issuer),
+            ("authorization URL", &oauth.authorization_url),
+            ("token URL", &oauth.token_url),
+            ("resource", &oauth.resource),
+            ("client metadata document", &oauth.client_metadata_url),
+            ("private key", &oauth.private_key),
+            ("assertion", &oauth.assertion_file),
+        ];
+        for (what, text) in texts.iter().filter_map(|(what, text)| Some((what, text.as_ref()?))) {
+            self.text(what, text);
+        }
+        for scope in &oauth.scopes {
+            self.part("scope", scope);
+        }
+        for (name, value) in &oauth.authorization_params {
+            self.text(&format!("login parameter {}", visible(name)), value);
+        }
+        match oauth.grant {
+            OauthGrant::AuthorizationCode => {}
+            OauthGrant::ClientCredentials => self.part("login", "as the client itself"),
+            _ => self.part("login", "with an assertion of the platform"),
+        }
+        if let Some(port) = oauth.callback_port {
+            self.part("callback port", &port.to_string());
+        }
+        if oauth.callback_host == Some(CallbackHost::Localhost) {
+            self.part("callback host", "localhost");
+        }
+        for exception in &oauth.allow {
+            self.danger(&format!("it allows the exception `{exception}` from the rules of a login"));
+            self.mark("exception", exception.as_bytes());
         }
     }
 

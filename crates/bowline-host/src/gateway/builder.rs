@@ -13,7 +13,7 @@ use super::{
     rules::{self, ConsentSettings},
     secrets::secrets,
 };
-use crate::{Host, Telemetry};
+use crate::{Host, Telemetry, upstream::Credentials};
 use bowline_config::{Config, Environment};
 use bowline_http::{Post, Poster};
 use bowline_policy::{
@@ -286,15 +286,19 @@ impl GatewayBuilder {
             host = host.instructions(text);
         }
         let nobody = Arc::new(|_: &Candidate| false);
+        let host = host.build();
+        let is_attended = self.attended;
+        let credentials = self.folder.map(|folder| Credentials {
+            folder: folder.join("credentials"),
+            // Whoever may call a gateway of several users must not act with the logins of one of them.
+            is_shared: audience == Audience::Shared,
+            asks: is_attended.then(|| host.ask_login()),
+        });
         let inner = Inner {
-            host: host.build(),
+            host,
             environment: self.environment,
             workspace: self.workspace,
-            // Whoever may call a gateway of several users must not act with the logins of one of them.
-            logins: self
-                .folder
-                .filter(|_| audience != Audience::Shared)
-                .map(|folder| folder.join("credentials")),
+            credentials,
             approve: approve.unwrap_or(nobody),
             token,
             auth,
@@ -315,7 +319,7 @@ impl GatewayBuilder {
             if let Some(upstream) = upstream {
                 inner.host.add(&entry.name, upstream);
             }
-            state.problems.extend(reload::problems_of(entry, &entry_state));
+            state.problems.extend(reload::problems_of(entry, &entry_state, inner.is_shared()));
             state.entry_states.insert(entry.name.clone(), entry_state);
         }
         state.config = Arc::new(self.config);

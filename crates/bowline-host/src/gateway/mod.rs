@@ -39,7 +39,7 @@ pub use reload::{Applied, EntryState};
 
 pub use crate::host::REFUSED;
 
-use crate::{Host, UpstreamStatus};
+use crate::{Host, UpstreamStatus, upstream::Credentials};
 use bowline_config::{Config, Environment, GatewayAuthConfig};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent};
@@ -81,8 +81,8 @@ struct Inner {
     host: Host,
     environment: Environment,
     workspace: Option<PathBuf>,
-    /// The folder with the logins of the user, if the gateway serves no one else.
-    logins: Option<PathBuf>,
+    /// The logins that servers may use.
+    credentials: Option<Credentials>,
     approve: Arc<dyn Approve>,
     token: Result<Option<Token>, Problem>,
     /// The access tokens that HTTP clients may send.

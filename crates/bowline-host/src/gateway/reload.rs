@@ -9,7 +9,9 @@ use super::{
 };
 use crate::upstream::Upstream;
 use bowline_client::{Connect, Inbox, Limits, Restart, Transport};
-use bowline_config::{Config, Diff, DisclosureConfig, Environment, LimitsConfig, UpstreamConfig, diff};
+use bowline_config::{
+    Config, Diff, DisclosureConfig, Environment, Launch, LimitsConfig, UpstreamConfig, diff,
+};
 use bowline_proto::service::BoxFuture;
 use bowline_search::Disclosure;
 use bowline_types::Era;
@@ -60,6 +62,11 @@ pub(super) struct State {
 }
 
 impl Inner {
+    /// Whether several users may call the gateway.
+    pub(super) fn is_shared(&self) -> bool {
+        self.credentials.as_ref().is_some_and(|credentials| credentials.is_shared)
+    }
+
     /// Lets one configuration be applied at a time. Files are read under this lock and not under that of the state, which
     /// calls wait for.
     fn applying(&self) -> MutexGuard<'_, ()> {
@@ -106,13 +113,19 @@ impl Inner {
             approved = Some(Approved { entry: Arc::new(entry.clone()), environment, workspace, digest });
         }
         let workspace = self.workspace.as_deref();
-        let upstream = match &self.logins {
-            Some(folder) => Upstream::from_config_with_logins(entry, workspace, folder),
+        let upstream = match &self.credentials {
+            Some(credentials) => Upstream::from_config_with_credentials(entry, workspace, credentials),
             None => Upstream::from_config(entry, workspace),
         };
         match upstream {
             Ok(mut upstream) => {
                 if let Some(approved) = approved {
+                    if let Some(targets) = upstream.user_targets.take() {
+                        let approved = approved.clone();
+                        upstream.user_targets = Some(Arc::new(move |account| {
+                            Arc::new(ApprovedTarget { target: targets(account), approved: approved.clone() })
+                        }));
+                    }
                     upstream.target = Arc::new(ApprovedTarget { target: upstream.target, approved });
                 }
                 (EntryState::Active, Some(upstream))
@@ -232,7 +245,7 @@ impl Gateway {
                 None if was_active => drop(inner.host.remove(name)),
                 Some(_) | None => {}
             }
-            problems.extend(problems_of(entry, &entry_state));
+            problems.extend(problems_of(entry, &entry_state, inner.is_shared()));
             state.entry_states.insert(name.clone(), entry_state);
         }
         if diff.sections.contains(&"disclosure") {
@@ -260,7 +273,7 @@ fn keep_active_entries(state: &State, config: &mut Config) {
 }
 
 /// Returns the problems of a server: why it cannot be used, or which settings have no effect.
-pub(super) fn problems_of(entry: &UpstreamConfig, entry_state: &EntryState) -> Vec<Problem> {
+pub(super) fn problems_of(entry: &UpstreamConfig, entry_state: &EntryState, is_shared: bool) -> Vec<Problem> {
     let tell = |message: &str| Problem::server(&entry.name, message);
     match entry_state {
         EntryState::Broken(reason) => return vec![tell(reason)],
@@ -271,7 +284,18 @@ pub(super) fn problems_of(entry: &UpstreamConfig, entry_state: &EntryState) -> V
     if !Limits::SUPPORTED && entry.settings.limits != LimitsConfig::default() {
         told.push(tell("`limits` is not supported on this operating system"));
     }
+    if is_shared && has_login_without_mode(entry) {
+        told.push(tell(
+            "`oauth` has no effect, because several users can call this gateway; set `auth` to `shared` or `user`",
+        ));
+    }
     told
+}
+
+/// Whether an entry has settings of a login, but does not say whose account is used.
+fn has_login_without_mode(entry: &UpstreamConfig) -> bool {
+    let has_login = matches!(&entry.launch, Launch::Url(launch) if launch.oauth.is_some());
+    has_login && entry.settings.auth.is_none()
 }
 
 /// Builds the disclosure settings from the configuration.

@@ -22,9 +22,12 @@ fn of(launch: &Launch) -> Vec<String> {
             launch.env.values().flatten().chain(&launch.args).collect()
         }
         Launch::Url(launch) => {
-            let sign_in = launch.oauth.iter().flat_map(|oauth| &oauth.client_secret);
+            let login = launch
+                .oauth
+                .iter()
+                .flat_map(|oauth| oauth.client_secret.iter().chain(oauth.authorization_params.values()));
             let helper = launch.headers_helper.iter().flatten();
-            launch.headers.values().chain([&launch.url]).chain(sign_in).chain(helper).collect()
+            launch.headers.values().chain([&launch.url]).chain(login).chain(helper).collect()
         }
     };
     let texts = written.into_iter().chain(read.iter().map(|(_, value)| value));

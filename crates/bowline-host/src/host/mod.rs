@@ -28,7 +28,7 @@ pub(crate) use pending_servers::PendingServers;
 
 use crate::{
     bridge::ParkedCalls,
-    upstream::{Health, Member, Upstream, UpstreamStatus},
+    upstream::{AskLogin, Health, Member, Upstream, UpstreamStatus},
 };
 use announcements::Announcements;
 use asker::Asker;
@@ -189,6 +189,18 @@ impl Host {
     /// Returns the guard, which decides what is allowed.
     pub fn guard(&self) -> &Guard {
         &self.inner.asker.guard
+    }
+
+    /// Returns a function that asks the user of this host before a login. It does not keep the host alive.
+    pub(crate) fn ask_login(&self) -> AskLogin {
+        let asker = Arc::downgrade(&self.inner.asker);
+        Arc::new(move |login| {
+            let asker = asker.clone();
+            Box::pin(async move {
+                let asker = asker.upgrade().ok_or("the host is shutting down")?;
+                asker.ask_login(login).await
+            })
+        })
     }
 
     /// Cancels open questions and prevents further starts of servers. Running calls continue; [`close`](Self::close) ends

@@ -4,7 +4,9 @@ use super::{
     asker::{Answerer, Asker, CallerView, with_origin},
     route::Route,
 };
-use bowline_proto::replay::Question;
+use crate::upstream::LoginPage;
+use bowline_policy::Facts;
+use bowline_proto::{replay::Question, service::ClientView};
 use bowline_types::{
     ElicitAction, ElicitParams, ElicitResult, ElicitUrlParams, InputRequest, RawMap, RpcError,
 };
@@ -18,6 +20,21 @@ pub(super) enum UrlElicitation {
 }
 
 impl Asker {
+    /// Asks the user of the host before a login. The guard opens the page if the user agrees.
+    pub(super) async fn ask_login(&self, login: LoginPage) -> Result<(), String> {
+        let facts = Facts {
+            server: &login.server,
+            identity: Some(&login.identity),
+            project: self.project.as_deref(),
+            ..Facts::default()
+        };
+        match self.guard.elicit(&facts, ElicitParams::Url(login.page)).await {
+            Ok(answer) if answer.action == ElicitAction::Accept => Ok(()),
+            Ok(_) => Err("the user declined it".to_owned()),
+            Err(refusal) => Err(refusal.reason().to_owned()),
+        }
+    }
+
     /// Decides how a caller learns that its user has to visit URLs, depending on its revision.
     pub(super) async fn url_elicitation(
         &self,

@@ -249,7 +249,8 @@ impl Instance {
         if let Some(interval) = self.spec.ping_interval {
             builder = builder.keep_alive(interval);
         }
-        builder.connect(Arc::clone(&self.spec.target)).await.map_err(|error| error.to_string())
+        let connected = builder.connect(Arc::clone(&self.spec.target)).await;
+        connected.map_err(|error| self.spec.describe_error(&error))
     }
 
     /// Returns whether it is being started.

@@ -1,9 +1,8 @@
 //! Converts a configured server to something to connect to.
 
-use super::{HttpUpstream, LoginSettings, Upstream};
+use super::{Credentials, HttpUpstream, Upstream, credentials};
 use bowline_client::{Command, Environment, Limits, ListLimits};
 use bowline_config::{CommandLaunch, InheritEnv, Launch, LimitsConfig, Text, UpstreamConfig, UrlLaunch};
-use bowline_http::auth::Login;
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
@@ -69,27 +68,34 @@ impl Upstream {
         workspace: Option<&Path>,
         logins: &Path,
     ) -> Result<Self, LaunchError> {
-        from_config(entry, workspace, Some(logins))
+        Self::from_config_with_credentials(entry, workspace, &Credentials::of_one_user(logins))
+    }
+
+    /// Like [`from_config`](Self::from_config), with the logins that a gateway may use.
+    pub(crate) fn from_config_with_credentials(
+        entry: &UpstreamConfig,
+        workspace: Option<&Path>,
+        credentials: &Credentials,
+    ) -> Result<Self, LaunchError> {
+        from_config(entry, workspace, Some(credentials))
     }
 }
 
 fn from_config(
     entry: &UpstreamConfig,
     workspace: Option<&Path>,
-    logins: Option<&Path>,
+    credentials: Option<&Credentials>,
 ) -> Result<Upstream, LaunchError> {
-    let upstream = match (Reach::from_config(entry, workspace)?, logins) {
+    let upstream = match (Reach::from_config(entry, workspace)?, credentials) {
         (Reach::Program(command), _) => Upstream::to(command),
         (Reach::Http(http), None) => Upstream::to(http),
-        (Reach::Http(http), Some(folder)) => match LoginSettings::from_config(entry)? {
-            None => Upstream::to(http),
-            Some(settings) => Upstream::to(http.login(settings.apply_in(Login::stored(), Some(folder))?)),
-        },
+        (Reach::Http(http), Some(credentials)) => credentials.apply(entry, http)?,
     };
+    let share = credentials::share(&upstream, entry.settings.share);
     let settings = &entry.settings;
     let mut upstream = upstream
         .start(settings.start)
-        .share(settings.share)
+        .share(share)
         .startup_timeout(settings.startup_timeout)
         .timeout(settings.request_timeout)
         .idle_stop(settings.idle_stop)

@@ -2,10 +2,12 @@
 
 mod call_handle;
 mod caller_key;
+mod credentials;
 mod http_upstream;
 mod instance;
 mod launch;
 mod list_cache;
+mod login_consent;
 mod login_settings;
 mod quota;
 mod running_calls;
@@ -15,11 +17,13 @@ mod url_elicitations;
 
 pub(crate) use call_handle::{CallHandle, PendingQuestion};
 pub(crate) use caller_key::CallerKey;
+pub(crate) use credentials::Credentials;
 pub use http_upstream::HttpUpstream;
 pub(crate) use instance::{Instance, InstanceOwner};
 pub use launch::{LaunchError, Reach};
 pub(crate) use list_cache::ListCache;
-pub use login_settings::LoginSettings;
+pub(crate) use login_consent::{AskLogin, LoginPage};
+pub use login_settings::{LoginSettings, MachineLogin};
 pub(crate) use quota::{InstanceLimit, InstanceQuota};
 pub use spec::Upstream;
 pub use status::{Health, UpstreamStatus};
@@ -27,6 +31,7 @@ pub(crate) use url_elicitations::UrlElicitations;
 
 use bowline_config::Share;
 use bowline_telemetry::UpstreamMetrics;
+use credentials::{account_of, login_advice};
 use std::{
     collections::HashMap,
     sync::{
@@ -82,7 +87,13 @@ impl Member {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (owner, metrics) = (Arc::clone(&self.owner), Arc::clone(&self.metrics));
         let tenant = key.clone().map(|key| (Arc::clone(&self.quota), key));
-        let instance = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), owner, metrics, tenant);
+        let mut spec = self.spec.clone();
+        if let Some(targets) = &spec.user_targets {
+            let account = key.as_ref().and_then(CallerKey::user).and_then(|user| account_of(&user));
+            spec.target = targets(account.as_deref());
+            spec.login_advice = account.map(|account| login_advice(&self.name, Some(&account)).into());
+        }
+        let instance = Instance::new(id, Arc::clone(&self.name), spec, owner, metrics, tenant);
         instances.insert(key, Arc::clone(&instance));
         instance
     }

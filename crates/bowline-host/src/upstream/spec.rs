@@ -1,5 +1,6 @@
 //! The settings of one server: how to reach it, and how to treat it.
 
+use super::credentials::UserTargets;
 use bowline_client::{Command, Connect, ListLimits};
 use bowline_config::{Share, Start};
 use bowline_http::HttpTarget;
@@ -36,6 +37,10 @@ pub struct Upstream {
     pub(crate) identity: Option<Arc<str>>,
     pub(crate) list_limits: ListLimits,
     pub(crate) ping_interval: Option<Duration>,
+    /// Chooses the target by the account of the user; then `target` is not used.
+    pub(crate) user_targets: Option<UserTargets>,
+    /// What to do if a login is missing.
+    pub(crate) login_advice: Option<Arc<str>>,
 }
 
 impl Upstream {
@@ -59,6 +64,16 @@ impl Upstream {
             identity: None,
             list_limits: ListLimits::default(),
             ping_interval: Some(Duration::from_secs(60)),
+            user_targets: None,
+            login_advice: None,
+        }
+    }
+
+    /// Describes an error of the server, with what to do if a login is missing.
+    pub(crate) fn describe_error(&self, error: &bowline_client::Error) -> String {
+        match &self.login_advice {
+            Some(advice) if error.is_login_needed() => format!("{error}; {advice}"),
+            _ => error.to_string(),
         }
     }
 

@@ -3,6 +3,7 @@
 mod approvals;
 mod auth;
 mod consent;
+mod credentials;
 mod disclosure;
 mod edge;
 mod reload;
