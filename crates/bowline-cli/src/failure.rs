@@ -12,14 +12,14 @@ pub(crate) const CODES: &str = "\
 Exit codes:
     0  success
     1  the operation failed: a tool returned an error, a file cannot be written
-        2  invalid command line
-        3  invalid configuration, or unknown server
-        4  the server cannot be started or reached, or the connection was lost
-        5  the server returned a protocol error or violated the protocol
-        6  timeout
-        7  denied by the user or by a rule, a login is missing, or nobody could be asked
-        8  a check found problems
-      130  interrupted by Ctrl-C";
+    2  invalid command line
+    3  invalid configuration, or unknown server
+    4  the server cannot be started or reached, or the connection was lost
+    5  the server returned a protocol error or violated the protocol
+    6  timeout
+    7  denied by the user or by a rule, a login is missing, or nobody could be asked
+    8  a check found problems
+  130  interrupted by Ctrl-C";
 
 /// The exit codes. They are documented and stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +83,9 @@ impl Failure {
     }
 
     /// Adds the hint to log in to a target, if a login is missing.
-    pub(crate) fn name_login(&mut self, target: &str) {
+    pub(crate) fn name_login(&mut self, target: &str, account: Option<&str>) {
         if let Some(scopes) = self.login.take() {
-            self.advice.push(target::login_advice(target, &scopes));
+            self.advice.push(target::login_advice(target, account, &scopes));
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     failure::{Code, Failure},
     screen::TransientHold,
 };
-use bowline_host::LoginSettings;
+use bowline_host::{LaunchError, LoginSettings};
 use bowline_http::auth::{Browser, Error, Event, FileStore, Login, Redirect, UserAgent, Visit};
 use bowline_proto::service::BoxFuture;
 use bowline_text::visible;
@@ -43,14 +43,17 @@ pub(crate) fn for_commands(
         Login::stored()
     };
     let screen = context.screen;
-    let login = settings
-        .apply_in(login, folder(context).as_deref())
-        .map_err(|error| Failure::new(Code::Config, error.to_string()))?;
+    let login = settings.apply_in(login, folder(context).as_deref()).map_err(invalid)?;
     Ok(login.on_event(move |event| {
         if let Event::Interrupted | Event::IssuerChanged { .. } | Event::NotStored { .. } = event {
             screen.warn(&visible(&event.to_string()));
         }
     }))
+}
+
+/// Converts the error of settings that cannot be used.
+pub(crate) fn invalid(error: LaunchError) -> Failure {
+    Failure::new(Code::Config, error.to_string())
 }
 
 /// Lets the user paste the redirected URL at the terminal if no browser can be opened.

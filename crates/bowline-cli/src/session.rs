@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Session<'a> {
     /// The name given by the user.
     pub(crate) name: String,
+    /// The account that is used, if it is not the default one.
+    account: Option<String>,
     /// Whether the program was given on the command line.
     is_command_line: bool,
     pub(crate) client: Client,
@@ -53,7 +55,7 @@ impl<'a> Session<'a> {
             () = signals.received(2) => {}
         }
         done.map_err(|mut failure| {
-            failure.name_login(&session.name);
+            failure.name_login(&session.name, session.account.as_deref());
             failure
         })
     }
@@ -88,7 +90,7 @@ impl<'a> Session<'a> {
         context: &'a Context,
         prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, Failure> {
-        let name = target.name.clone();
+        let (name, account) = (target.name.clone(), target.account());
         let is_command_line = target.is_command_line;
         let user = TerminalUser::new(context.screen);
         let mut builder = add_handlers(context, &user, &name, target.answers.clone(), context.client());
@@ -108,7 +110,7 @@ impl<'a> Session<'a> {
         if level.is_some() && !client.server().capabilities.has(Capability::Logging) {
             context.screen.warn("`--log-level` has no effect: the server does not support logging");
         }
-        Ok(Self { name, is_command_line, client, user, context, opening: start.elapsed() })
+        Ok(Self { name, account, is_command_line, client, user, context, opening: start.elapsed() })
     }
 }
 

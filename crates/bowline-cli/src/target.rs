@@ -71,6 +71,9 @@ pub(crate) struct ConnectionArguments {
     /// Send the bearer token in this environment variable
     #[arg(long, value_name = "VARIABLE", help_heading = "Connection options")]
     bearer_env: Option<String>,
+    /// Use this account of the server, from `bowline login --account`
+    #[arg(long, value_name = "NAME", help_heading = "Connection options")]
+    account: Option<String>,
     /// Expose this directory to the server as a root; can be repeated
     #[arg(long = "root", value_name = "DIR", help_heading = "Connection options")]
     roots: Vec<PathBuf>,
@@ -136,6 +139,15 @@ impl ConnectionArguments {
             target.roots = self.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
         }
         target.timeout = self.timeout.or(target.timeout);
+        if let Some(account) = &self.account {
+            let Some(login) = &mut target.login else {
+                return Err(Failure::misused(format!(
+                    "`--account` needs a server that is used with a login, but `{}` is not one",
+                    visible(&target.name)
+                )));
+            };
+            login.account = Some(account.clone());
+        }
         Ok(())
     }
 }
@@ -205,9 +217,13 @@ pub(crate) fn inspect_command(command: &str, word: &str, server: &str, is_comman
     }
 }
 
-/// Returns the hint to log in to a target.
-pub(crate) fn login_advice(target: &str, scopes: &Scopes) -> String {
+/// Returns the hint to log in to a target with an account.
+pub(crate) fn login_advice(target: &str, account: Option<&str>, scopes: &Scopes) -> String {
     let mut advice = format!("run `bowline login {}", shell_word(target));
+    if let Some(account) = account.filter(|account| !account.is_empty()) {
+        advice.push_str(" --account ");
+        advice.push_str(&shell_word(account));
+    }
     for scope in scopes.iter() {
         advice.push_str(" --scope ");
         advice.push_str(&shell_word(scope));
@@ -318,12 +334,22 @@ impl Target {
         match (self.endpoint, self.login) {
             (Endpoint::Http(page), Some(settings)) => Ok((page, settings)),
             (Endpoint::Http(_), None) => Err(Failure::misused(format!(
-                "`{name}` needs no login: its credentials are in the configuration, or it is your gateway"
+                "`{name}` needs no login: its entry has credentials or `auth = \"none\"`, or it is your gateway"
             ))),
             (Endpoint::Program(_) | Endpoint::InProcess(_), _) => {
                 Err(Failure::misused(format!("`{name}` has no URL; only servers with a URL have logins")))
             }
         }
+    }
+
+    /// Returns the name of the account that is used, if it is not the default one.
+    pub(crate) fn account(&self) -> Option<String> {
+        self.login.as_ref().and_then(|login| login.account.clone())
+    }
+
+    /// Returns the settings of the login, if one is used.
+    pub(crate) fn login_settings(&self) -> Option<&LoginSettings> {
+        self.login.as_ref()
     }
 
     /// Sends the stored tokens of this server, and refreshes them.
@@ -379,7 +405,7 @@ impl Target {
         if !self.roots.is_empty() {
             builder = builder.roots(std::mem::take(&mut self.roots));
         }
-        let name = self.name.clone();
+        let (name, account) = (self.name.clone(), self.account());
         let is_page = matches!(self.endpoint, Endpoint::Http(_));
         let verb = if is_page { "connecting to" } else { "starting" };
         let shown = format!("{verb} {}", table::cut(&visible(&self.shown), MAX_SHOWN));
@@ -399,7 +425,7 @@ impl Target {
             if failure.login.is_none() && (is_page || is_late) {
                 failure.sentence = format!("{}: {}", visible(&name), failure.sentence);
             }
-            failure.name_login(&name);
+            failure.name_login(&name, account.as_deref());
             match name.as_str() {
                 GATEWAY if unreachable => {
                     failure.advise("no target means `up`, your running gateway; `bowline up` starts it")
@@ -563,10 +589,10 @@ mod tests {
     #[test]
     fn v52_a_login_command_can_be_pasted_whatever_the_scopes_are() {
         let scopes = Scopes::from_iter(["notes:read", ";reboot", "$(x)", "a'b"]);
-        let advice = login_advice("https://a.example/mcp?x=1&y", &scopes);
+        let advice = login_advice("https://a.example/mcp?x=1&y", Some("a b"), &scopes);
         assert_eq!(
             advice,
-            r"run `bowline login 'https://a.example/mcp?x=1&y' --scope notes:read --scope ';reboot' --scope '$(x)' --scope 'a'\''b'`"
+            r"run `bowline login 'https://a.example/mcp?x=1&y' --account 'a b' --scope notes:read --scope ';reboot' --scope '$(x)' --scope 'a'\''b'`"
         );
     }
 

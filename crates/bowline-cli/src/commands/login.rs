@@ -5,12 +5,12 @@ use crate::{
     commands::whoami::{self, StoredLogin},
     context::Context,
     failure::{Code, Failure},
-    login::{browser, store, with_paste},
+    login::{browser, invalid, store, with_paste},
     screen::Screen,
     signals::ShutdownSignals,
     target::Target,
 };
-use bowline_http::auth::{CallbackHost, DevicePrompt, Error, Event, Login, Secret, StoreKey};
+use bowline_http::auth::{CallbackHost, DevicePrompt, Error, Event, Lenient, Login, Secret, StoreKey};
 use bowline_text::visible;
 use clap::Args;
 
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// A URL or a configured server
     #[arg(value_name = "TARGET")]
     target: String,
-    /// Print the URL instead of opening a browser; paste the address that the browser ends at
+    /// Print the URL instead of opening a browser, and read the redirected URL from the terminal
     #[arg(long)]
     no_browser: bool,
     /// Log in with a browser on another device: print a page and a code to enter there
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Use this client id instead of registering a client
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// Use the client secret in this environment variable
+    /// Use the client secret in this environment variable; it is stored with the tokens
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
     /// Use this client ID metadata document if the authorization server supports it
@@ -52,6 +52,13 @@ pub(crate) struct Arguments {
     /// Name of the account, if you have several at this server
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
+    /// Allow an exception from the rules, for a server that breaks them; can be repeated
+    #[arg(long = "allow-exception", value_name = "EXCEPTION", value_parser = exception)]
+    exceptions: Vec<Lenient>,
+}
+
+fn exception(text: &str) -> Result<Lenient, String> {
+    text.parse()
 }
 
 fn callback_host(text: &str) -> Result<CallbackHost, String> {
@@ -68,7 +75,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let store = store(context)?;
     if let Some(id) = arguments.client_id {
         // A configured secret belongs to the configured client.
-        (settings.client_id, settings.client_secret) = (Some(id), None);
+        (settings.client_id, settings.client_secret, settings.machine) = (Some(id), None, None);
     }
     if let Some(variable) = &arguments.client_secret_env {
         let secret = context.environment.variables.variable(variable).filter(|secret| !secret.is_empty());
@@ -77,16 +84,18 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
                 "environment variable `{variable}` is not set; expected a client secret"
             ))
         })?;
-        settings.client_secret = Some(Secret::new(secret));
+        // Later commands do not have the variable, and refresh the tokens with the secret.
+        (settings.client_secret, settings.keep_secret) = (Some(Secret::new(secret)), true);
     }
     if !arguments.scopes.is_empty() {
         settings.scopes = arguments.scopes;
     }
-    settings.client_document = arguments.client_metadata_url;
+    settings.client_document = arguments.client_metadata_url.or(settings.client_document);
     settings.issuer = arguments.issuer.or(settings.issuer);
     settings.callback_port = arguments.callback_port.or(settings.callback_port);
-    settings.callback_host = arguments.callback_host;
+    settings.callback_host = arguments.callback_host.or(settings.callback_host);
     settings.account = arguments.account;
+    settings.exceptions.extend(arguments.exceptions);
 
     let screen = context.screen;
     let login = if arguments.device {
@@ -101,7 +110,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         }
         Login::agent(browser)
     };
-    let login = settings.apply(login).store(store.clone());
+    let login = settings.apply(login).map_err(invalid)?.store(store.clone());
     let login = if arguments.dpop { login.dpop() } else { login };
     let login = login.on_event(move |event| {
         // The page to visit and the result are printed anyway.

@@ -8,7 +8,7 @@ use crate::{
     target::{self, Target},
 };
 use bowline_http::auth::{
-    ClientId, ClientOrigin, Error, FileStore, Scheme, Scopes, Store, StoreKey, TokenSet,
+    ClientId, ClientOrigin, Error, FileStore, Lenient, Scheme, Scopes, Store, StoreKey, TokenSet,
 };
 use bowline_text::{rfc3339, visible};
 use clap::Args;
@@ -23,6 +23,9 @@ pub(crate) struct Arguments {
     /// A URL or a configured server [default: all logins]
     #[arg(value_name = "TARGET")]
     target: Option<String>,
+    /// Show only this account
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
@@ -40,12 +43,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         if server.as_ref().is_some_and(|server| server.server() != key.server()) {
             continue;
         }
+        if arguments.account.as_ref().is_some_and(|account| account != key.account()) {
+            continue;
+        }
         logins.extend(StoredLogin::load(&store, key).await.map_err(failed)?);
     }
     match &arguments.target {
         Some(target) if logins.is_empty() => {
             let sentence = format!("not logged in to `{}`", visible(target));
-            Err(Failure::new(Code::Denied, sentence).advise(target::login_advice(target, &Scopes::default())))
+            Err(Failure::new(Code::Denied, sentence).advise(target::login_advice(
+                target,
+                arguments.account.as_deref(),
+                &Scopes::default(),
+            )))
         }
         _ => print(&logins, context),
     }
@@ -56,15 +66,22 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 pub(crate) struct StoredLogin {
     key: StoreKey,
     tokens: TokenSet,
+    /// The exceptions that the login was allowed.
+    exceptions: Vec<Lenient>,
+    /// Whether the secret of the client is stored too.
+    has_secret: bool,
     path: PathBuf,
 }
 
 impl StoredLogin {
     /// Reads a login. `None` if the record has no tokens.
     pub(crate) async fn load(store: &FileStore, key: StoreKey) -> Result<Option<Self>, Error> {
-        let tokens = store.load(&key).await?.and_then(|record| record.tokens);
+        let Some(record) = store.load(&key).await? else { return Ok(None) };
+        let Some(tokens) = record.tokens.clone() else { return Ok(None) };
+        let client = record.registration(&tokens.issuer);
+        let has_secret = client.is_some_and(|client| client.secret.is_some());
         let path = store.path(&key);
-        Ok(tokens.map(|tokens| Self { key, tokens, path }))
+        Ok(Some(Self { key, tokens, exceptions: record.exceptions, has_secret, path }))
     }
 
     fn to_json(&self) -> Value {
@@ -80,6 +97,7 @@ impl StoredLogin {
             "expires": tokens.expires.map(|end| rfc3339(UNIX_EPOCH + Duration::from_secs(end))),
             "renewable": tokens.refresh_token.is_some(),
             "bound": tokens.scheme == Scheme::Dpop,
+            "exceptions": self.exceptions.iter().map(|exception| exception.as_str()).collect::<Vec<_>>(),
             "file": self.path,
         })
     }
@@ -92,6 +110,7 @@ impl StoredLogin {
             account => visible(account),
         };
         let origin = match tokens.origin {
+            ClientOrigin::Configured if self.has_secret => "configured, its secret is stored",
             ClientOrigin::Configured => "configured",
             ClientOrigin::Document => "metadata document",
             _ => "registered by this login",
@@ -110,6 +129,10 @@ impl StoredLogin {
         ];
         if tokens.scheme == Scheme::Dpop {
             rows.push(("key", "the tokens work only with the key in this file (DPoP)".to_owned()));
+        }
+        if !self.exceptions.is_empty() {
+            let names: Vec<&str> = self.exceptions.iter().map(|exception| exception.as_str()).collect();
+            rows.push(("allowed", names.join(", ")));
         }
         rows
     }
@@ -177,7 +200,7 @@ mod tests {
             } });
             let tokens = Record::from_json(&record.to_string()).unwrap().tokens.unwrap();
             let key = StoreKey::new("https://mcp.example/mcp", "").unwrap();
-            let login = StoredLogin { key, tokens, path: "login.json".into() };
+            let login = StoredLogin { key, tokens, exceptions: Vec::new(), has_secret: false, path: "login.json".into() };
             assert_eq!(login.to_json()["bound"], is_bound);
             assert_eq!(login.rows().iter().any(|(name, _)| *name == "key"), is_bound);
             assert!(!format!("{} {:?}", login.to_json(), login.rows()).contains("canary"));

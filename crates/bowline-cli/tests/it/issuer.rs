@@ -1,5 +1,6 @@
 //! A scripted authorization server and the MCP server that it protects, on one loopback port.
 
+use base64::Engine as _;
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
@@ -19,6 +20,24 @@ pub(crate) struct State {
     pub(crate) first_lifetime: u64,
     /// Replaces the authorization endpoint in the metadata.
     pub(crate) authorization_endpoint: Option<String>,
+    /// The secret that the client `confidential` must send.
+    pub(crate) client_secret: Option<String>,
+    /// Does not announce PKCE, and refuses the parameter `resource`, as Entra does.
+    pub(crate) breaks_rules: bool,
+    /// Publishes no metadata of the authorization server.
+    pub(crate) has_no_metadata: bool,
+    /// Registers no clients.
+    pub(crate) registers_no_clients: bool,
+    /// The resource in the metadata, instead of the MCP server.
+    pub(crate) resource: Option<String>,
+    /// The scope that calls of tools need.
+    pub(crate) needed_scope: Option<String>,
+    /// The assertion that a workload must send.
+    pub(crate) assertion: Option<String>,
+    /// The parameters of the last authorization request.
+    pub(crate) authorization: HashMap<String, String>,
+    /// Access tokens that were issued for the needed scope.
+    pub(crate) elevated: HashSet<String>,
     /// Rotates the refresh token, but never sends the response.
     pub(crate) holds_refresh: bool,
     /// How many times each path was requested.
@@ -175,20 +194,27 @@ fn answer(
     match (method, path) {
         ("GET", "/.well-known/oauth-protected-resource/mcp") => json_reply(
             200,
-            &json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin], "scopes_supported": ["notes:read"] }),
+            &json!({ "resource": state.resource.clone().unwrap_or_else(|| format!("{origin}/mcp")),
+                "authorization_servers": [origin], "scopes_supported": ["notes:read"] }),
         ),
-        ("GET", "/.well-known/oauth-authorization-server") => {
+        ("GET", "/.well-known/oauth-authorization-server") if !state.has_no_metadata => {
             let authorize =
                 state.authorization_endpoint.clone().unwrap_or_else(|| format!("{origin}/authorize"));
-            json_reply(
-                200,
-                &json!({ "issuer": origin, "authorization_endpoint": authorize,
+            let mut metadata = json!({ "issuer": origin, "authorization_endpoint": authorize,
                     "token_endpoint": format!("{origin}/token"), "registration_endpoint": format!("{origin}/register"),
                     "revocation_endpoint": format!("{origin}/revoke"),
                     "device_authorization_endpoint": format!("{origin}/device"), "response_types_supported": ["code"],
-                    "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"],
-                    "authorization_response_iss_parameter_supported": true }),
-            )
+                    "code_challenge_methods_supported": ["S256"],
+                    "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+                    "authorization_response_iss_parameter_supported": true });
+            let members = metadata.as_object_mut().expect("it is an object");
+            if state.breaks_rules {
+                members.remove("code_challenge_methods_supported");
+            }
+            if state.registers_no_clients {
+                members.remove("registration_endpoint");
+            }
+            json_reply(200, &metadata)
         }
         ("POST", "/register") => {
             let request: Value = serde_json::from_str(body).expect("it is JSON");
@@ -204,6 +230,7 @@ fn answer(
             let code = format!("{CANARY}-code-{}", state.codes.len());
             let (to, given) = (request["redirect_uri"].clone(), request["state"].clone());
             assert_eq!(request["code_challenge_method"], "S256");
+            state.authorization.clone_from(&request);
             state.codes.insert(code.clone(), request);
             let issuer = origin.replace(':', "%3A").replace('/', "%2F");
             Some((302, format!("Location: {to}?code={code}&state={given}&iss={issuer}\r\n"), String::new()))
@@ -213,7 +240,7 @@ fn answer(
             &json!({ "device_code": format!("{CANARY}-device"), "user_code": "WDJB-MJHT",
                 "verification_uri": format!("{origin}/activate"), "expires_in": 600, "interval": 1 }),
         ),
-        ("POST", "/token") => token(state, &form(body)),
+        ("POST", "/token") => token(state, &form(body), authorization),
         ("POST", "/revoke") => {
             let token = form(body)["token"].clone();
             state.refresh_tokens.remove(&token);
@@ -222,7 +249,17 @@ fn answer(
         }
         ("POST", "/mcp") => {
             let token = authorization.strip_prefix("Bearer ").unwrap_or_default();
-            if state.access_tokens.contains(token) { mcp(body) } else { unauthorized(origin) }
+            let is_call = body.contains("\"tools/call\"");
+            match &state.needed_scope {
+                _ if !state.access_tokens.contains(token) => unauthorized(origin),
+                Some(scope) if is_call && !state.elevated.contains(token) => {
+                    let challenge = format!(
+                        "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"{scope}\"\r\n"
+                    );
+                    Some((403, challenge, String::new()))
+                }
+                _ => mcp(body),
+            }
         }
         _ => Some((404, String::new(), String::new())),
     }
@@ -236,14 +273,33 @@ fn unauthorized(origin: &str) -> Option<Reply> {
     Some((401, challenge, String::new()))
 }
 
-fn token(state: &mut State, request: &HashMap<String, String>) -> Option<Reply> {
+fn token(state: &mut State, request: &HashMap<String, String>, authorization: &str) -> Option<Reply> {
     let refused = |code: &str| json_reply(400, &json!({ "error": code }));
-    assert!(request.contains_key("resource"), "every token request names its resource");
+    if state.breaks_rules && request.contains_key("resource") {
+        return refused("invalid_target");
+    }
+    assert!(state.breaks_rules || request.contains_key("resource"), "every token request names its resource");
+    if let Some(secret) = &state.client_secret {
+        let pair = format!("confidential:{secret}");
+        let expected = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
+        if authorization != expected {
+            return refused("invalid_client");
+        }
+    }
+    let mut scope = request.get("scope").cloned().unwrap_or_default();
     let lifetime = match request["grant_type"].as_str() {
+        "client_credentials" => 3600,
+        "urn:ietf:params:oauth:grant-type:jwt-bearer" => {
+            if request.get("assertion") != state.assertion.as_ref() {
+                return refused("invalid_grant");
+            }
+            3600
+        }
         "authorization_code" => {
             let Some(asked) = state.codes.remove(&request["code"]) else { return refused("invalid_grant") };
             assert_eq!(asked["redirect_uri"], request["redirect_uri"]);
             assert!(request.contains_key("code_verifier"));
+            scope = asked.get("scope").cloned().unwrap_or_default();
             state.first_lifetime
         }
         "urn:ietf:params:oauth:grant-type:device_code" => {
@@ -257,6 +313,9 @@ fn token(state: &mut State, request: &HashMap<String, String>) -> Option<Reply> 
             if !state.refresh_tokens.remove(&request["refresh_token"]) {
                 return refused("invalid_grant");
             }
+            if !state.elevated.is_empty() {
+                scope = state.needed_scope.clone().unwrap_or_default();
+            }
             3600
         }
         other => panic!("unexpected grant {other}"),
@@ -265,6 +324,9 @@ fn token(state: &mut State, request: &HashMap<String, String>) -> Option<Reply> 
     let (access, refresh) =
         (format!("{CANARY}-access-{}", state.issued), format!("{CANARY}-refresh-{}", state.issued));
     state.access_tokens.insert(access.clone());
+    if state.needed_scope.as_ref().is_some_and(|needed| scope.split(' ').any(|scope| scope == needed)) {
+        state.elevated.insert(access.clone());
+    }
     state.refresh_tokens.insert(refresh.clone());
     if request["grant_type"] == "refresh_token" && state.holds_refresh {
         return None;

@@ -2,7 +2,7 @@
 
 use crate::{
     issuer::{CANARY, Issuer, State, consent, get},
-    place::{Background, Place},
+    place::{Background, Place, signal},
     pty::Pty,
 };
 use rustix::{
@@ -303,12 +303,233 @@ fn v64_a_busy_callback_port_is_refused_and_named() {
 }
 
 #[test]
-fn v57_no_secret_is_printed_or_recorded() {
+fn an_account_is_chosen_by_its_name() {
+    let (place, issuer) = (Place::new(), issuer());
+    log_in(&place, &issuer, &["--account", "work"]);
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{told}");
+    let server = issuer.server();
+    let with = |account: &str| place.run(&["ping", &server, "--account", account, REVISION[0], REVISION[1]]);
+    assert_eq!(with("work").1, Some(0));
+    let (told, code) = with("home");
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains(&format!("bowline login {server} --account home`")), "{told}");
+    let (told, code) = place.run(&["ping", "everything", "--account", "work"]);
+    assert_eq!(code, Some(2), "{told}");
+}
+
+#[test]
+fn a_client_secret_of_the_command_line_is_kept_for_refreshes() {
     let place = Place::new();
-    let issuer = Issuer::start(State::default());
-    let mut seen = log_in(&place, &issuer, &["--trace"]);
-    let file = format!("[[rules]]\neffect = \"allow\"\n[servers.notes]\nurl = \"{}\"\n", issuer.server());
-    place.put("user/.config/bowline/bowline.toml", &file);
+    let secret = format!("{CANARY}-secret");
+    let state = State { client_secret: Some(secret.clone()), ..State::default() };
+    let issuer = Issuer::start(state);
+    let server = issuer.server();
+    let words = ["login", &server, "--client-id", "confidential", "--client-secret-env", "NOTES_SECRET"];
+    let mut command = place.program(&words);
+    command.env("NOTES_SECRET", &secret);
+    let login = Background::start(with_browser(&place, command));
+    get(&consent(&opened(&place)));
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    let (told, _) = place.run(&["whoami"]);
+    assert!(told.contains("confidential (configured, its secret is stored)"), "{told}");
+    // The variable is not set any more, and the token has expired.
+    issuer.expire();
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!((code, issuer.with(|state| state.refreshes)), (Some(0), 1), "{told}");
+}
+
+#[test]
+fn exceptions_are_named_allowed_shown_and_kept_for_refreshes() {
+    let place = Place::new();
+    let issuer = Issuer::start(State { breaks_rules: true, ..State::default() });
+    let (told, code) = place.run(&["login", &issuer.server(), "--no-browser"]);
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains("`unannounced-pkce`"), "{told}");
+    let (told, code) = place.run(&["login", &issuer.server(), "--allow-exception", "everything"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("no-resource-parameter"), "{told}");
+    let exceptions = ["--allow-exception", "unannounced-pkce", "--allow-exception", "no-resource-parameter"];
+    log_in(&place, &issuer, &exceptions);
+    let (told, _) = place.run(&["whoami"]);
+    assert!(told.contains("allowed  unannounced-pkce, no-resource-parameter"), "{told}");
+    issuer.expire();
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!((code, issuer.with(|state| state.refreshes)), (Some(0), 1), "{told}");
+    let (told, _) = place.run(&["whoami", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    assert_eq!(told[0]["exceptions"][0], "unannounced-pkce");
+}
+
+/// Writes the configuration of a server with settings for its login.
+fn configure(place: &Place, issuer: &Issuer, settings: &str) {
+    let (server, origin) = (issuer.server(), &issuer.url);
+    let file = format!("[[rules]]\neffect = \"allow\"\n[servers.notes]\nurl = \"{server}\"\n{settings}\n");
+    place.put("user/.config/bowline/bowline.toml", &file.replace("ORIGIN", origin));
+}
+
+const GATEWAY: [&str; 6] = ["call", "notes__read", "--", "bowline", "gateway", "--stdio"];
+
+#[test]
+fn configured_urls_and_parameters_are_used_at_a_login() {
+    let place = Place::new();
+    let issuer = Issuer::start(State { has_no_metadata: true, first_lifetime: 3600, ..State::default() });
+    let settings = "oauth = { client_id = \"by-hand\", authorization_url = \"ORIGIN/authorize\", \
+                    token_url = \"ORIGIN/token\", authorization_params = { audience = \"notes\" }, \
+                    resource = \"ORIGIN/other\" }";
+    configure(&place, &issuer, settings);
+    let login = Background::start(with_browser(&place, place.program(&["login", "notes"])));
+    get(&consent(&opened(&place)));
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    let asked = issuer.with(|state| state.authorization.clone());
+    assert_eq!(asked["audience"], "notes");
+    assert_eq!(asked["resource"], format!("{}/other", issuer.url));
+    assert_eq!(place.run(&["call", "notes", "read"]), ("milk\n".to_owned(), Some(0)));
+    let (told, code) = place.run(&GATEWAY);
+    assert_eq!(code, Some(0), "{told}");
+}
+
+#[test]
+fn a_machine_credential_needs_no_login() {
+    for settings in [
+        "oauth = { grant = \"client_credentials\", issuer = \"ORIGIN\", client_id = \"confidential\", \
+         client_secret = \"s3cret\" }",
+        "oauth = { grant = \"workload\", issuer = \"ORIGIN\", assertion_file = \"assertion.jwt\" }",
+    ] {
+        let place = Place::new();
+        let is_secret = settings.contains("client_secret");
+        let state = State {
+            client_secret: is_secret.then(|| "s3cret".to_owned()),
+            assertion: Some("platform".to_owned()),
+            ..State::default()
+        };
+        let issuer = Issuer::start(state);
+        configure(&place, &issuer, settings);
+        place.put("user/.config/bowline/assertion.jwt", "platform\n");
+        assert_eq!(place.run(&["call", "notes", "read"]), ("milk\n".to_owned(), Some(0)), "{settings}");
+        let (told, code) = place.run(&GATEWAY);
+        assert_eq!(code, Some(0), "{told}");
+        assert_eq!(issuer.with(|state| state.requests.get("/authorize").copied()), None);
+    }
+}
+
+#[test]
+fn a_server_without_a_login_is_used_without_tokens() {
+    let (place, issuer) = (Place::new(), issuer());
+    log_in(&place, &issuer, &[]);
+    for settings in ["oauth = false", "auth = \"none\""] {
+        configure(&place, &issuer, settings);
+        let (told, code) = place.run(&["call", "notes", "read"]);
+        assert_ne!(code, Some(0), "{settings}: {told}");
+        let (told, code) = place.run(&["login", "notes"]);
+        assert_eq!(code, Some(2), "{settings}: {told}");
+        assert!(told.contains("auth = \"none\""), "{told}");
+    }
+}
+
+#[test]
+fn a_gateway_at_a_terminal_asks_before_it_opens_a_browser() {
+    let (place, issuer) = (Place::new(), issuer());
+    configure(&place, &issuer, "");
+    let mut command = with_browser(&place, place.program(&["up", "--port", "0"]));
+    command.env("TERM", "xterm");
+    let mut up = Pty::sized(command, 50, 200);
+    up.expect("notes");
+    let call = Background::start(place.program(&["call", "up", "notes__read"]));
+    up.expect("notes>");
+    let screen = up.screen();
+    assert!(screen.contains(&format!("a call needs a login at {}", issuer.url)), "{screen}");
+    assert_eq!(issuer.with(|state| state.requests.get("/authorize").copied()), None);
+    up.enter("y");
+    get(&consent(&opened(&place)));
+    let (code, told) = call.end();
+    assert_eq!(code, Some(0), "{told}");
+    signal(up.id(), Signal::INT);
+    let (code, screen) = up.finish();
+    assert_eq!(code, Some(0), "{screen}");
+}
+
+#[test]
+fn the_doctor_finds_problems_of_the_authorization() {
+    let findings = |state: State| {
+        let (place, issuer) = (Place::new(), Issuer::start(state));
+        let (told, code) = place.run(&["doctor", &issuer.server(), "--json"]);
+        let report = told.split_once("\n{").map_or(told.as_str(), |(report, _)| report);
+        let end = report.rfind('}').map_or(report.len(), |end| end + 1);
+        let report: serde_json::Value = serde_json::from_str(&report[..end]).unwrap_or_default();
+        let checks = report["findings"].as_array().cloned().unwrap_or_default();
+        let checks: Vec<_> =
+            checks.iter().map(|found| found["check"].as_str().unwrap_or("").to_owned()).collect();
+        (checks.join(" "), code, told)
+    };
+    for (state, expected, exit) in [
+        (State { breaks_rules: true, ..State::default() }, "auth-pkce", 8),
+        (State { has_no_metadata: true, ..State::default() }, "auth-server-metadata", 8),
+        (
+            State { resource: Some("https://evil.example/mcp".to_owned()), ..State::default() },
+            "auth-resource-metadata",
+            8,
+        ),
+        (State { registers_no_clients: true, ..State::default() }, "auth-registration", 7),
+        (
+            State { authorization_endpoint: Some("http://evil.example/a".to_owned()), ..State::default() },
+            "auth-server-metadata",
+            8,
+        ),
+    ] {
+        let (checks, code, told) = findings(state);
+        assert_eq!((checks.as_str(), code), (expected, Some(exit)), "{told}");
+    }
+    let (checks, code, told) = findings(State::default());
+    assert_eq!((checks.as_str(), code), ("", Some(7)), "{told}");
+}
+
+#[test]
+fn logging_out_of_all_servers_reports_each_record() {
+    let (place, issuer) = (Place::new(), issuer());
+    log_in(&place, &issuer, &[]);
+    log_in(&place, &issuer, &["--account", "work"]);
+    let (told, code) = place.run(&["logout", "--all", "--json"]);
+    assert_eq!(code, Some(0), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    let outcomes: Vec<_> = told.as_array().expect("it is a list").iter().map(|one| &one["outcome"]).collect();
+    assert_eq!(outcomes, ["revoked", "revoked"]);
+    assert_eq!(stored(&place), Vec::<String>::new());
+}
+
+#[test]
+fn v57_no_secret_is_printed_recorded_or_passed_to_a_program() {
+    let place = Place::new();
+    let secret = format!("{CANARY}-secret");
+    let issuer = Issuer::start(State {
+        client_secret: Some(secret.clone()),
+        needed_scope: Some("notes:write".to_owned()),
+        ..State::default()
+    });
+    let audit = place.path("audit.jsonl");
+    let settings = format!(
+        "oauth = {{ client_id = \"confidential\", client_secret = \"{secret}\" }}\n[audit]\nfile = \"{}\"",
+        audit.display()
+    );
+    configure(&place, &issuer, &settings);
+    let mut seen = String::new();
+    // The second login is the step-up that the call needs.
+    for words in [&["login", "notes", "--trace"][..], &["login", "notes", "--scope", "notes:write"]] {
+        let mut command = place.program(words);
+        command.env("BOWLINE_LOG", "trace").env("RUST_LOG", "trace");
+        let login = Background::start(with_browser(&place, command));
+        let visited = opened(&place);
+        seen += &visited;
+        get(&consent(&visited));
+        let (code, told) = login.end();
+        assert_eq!(code, Some(0), "{told}");
+        seen += &told;
+        let (told, _) = place.run(&["call", "notes", "read", "--trace", "--record", "call.txtar"]);
+        seen += &told;
+        seen += &place.get("here/call.txtar");
+    }
     let gateway = ["gateway", "--stdio", "--log", "trace"];
     let (logged, code) =
         place.run(&[&["call", "notes__read", "--trace", "--", "bowline"][..], &gateway].concat());
@@ -316,18 +537,37 @@ fn v57_no_secret_is_printed_or_recorded() {
     assert!(logged.contains("TRACE") || logged.contains("DEBUG"), "{logged}");
     seen += &logged;
     issuer.expire();
-    let server = issuer.server();
+    let server = "notes";
     for words in [
-        &["ping", &server, "--trace", "--record", "ping.txtar"][..],
+        &["ping", server, "--trace", "--record", "ping.txtar"][..],
         &["whoami"],
         &["whoami", "--json"],
-        &["logout", &server, "--trace"],
-        &["ping", &server, "--json"],
+        &["logout", server, "--trace"],
+        &["ping", server, "--json"],
     ] {
         let mut command = place.program(&[words, &REVISION].concat());
         command.env("BOWLINE_LOG", "trace").env("RUST_LOG", "trace");
         seen += &place.output(command).0;
     }
     seen += &place.get("here/ping.txtar");
+    // The rules were used: a token was refreshed, and the call was written to the audit log.
+    assert!(issuer.with(|state| state.refreshes) > 0);
+    let audited = place.get("audit.jsonl");
+    assert!(audited.contains("notes"), "{audited}");
+    seen += &audited;
+    // A workload logs in with its assertion.
+    let workload =
+        Issuer::start(State { assertion: Some(format!("{CANARY}-assertion")), ..State::default() });
+    configure(
+        &place,
+        &workload,
+        "oauth = { grant = \"workload\", issuer = \"ORIGIN\", assertion_file = \"a.jwt\" }",
+    );
+    place.put("user/.config/bowline/a.jwt", &format!("{CANARY}-assertion"));
+    let mut command = place.program(&["call", "notes", "read", "--trace"]);
+    command.env("BOWLINE_LOG", "trace").env("RUST_LOG", "trace");
+    let (told, code) = place.output(command);
+    assert_eq!(code, Some(0), "{told}");
+    seen += &told;
     assert!(!seen.contains(CANARY), "{seen}");
 }

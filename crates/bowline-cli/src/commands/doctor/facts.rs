@@ -1,5 +1,6 @@
 //! The facts collected about a server, which the checks evaluate.
 
+use super::authorization::AuthorizationFacts;
 use bowline_client::{Direction, Exit, Noise};
 use bowline_types::Revision;
 use serde_json::Value;
@@ -31,6 +32,8 @@ pub(super) struct Facts {
     pub(super) calls: Vec<Call>,
     /// One entry per era, for servers over HTTP.
     pub(super) http: Vec<HttpFacts>,
+    /// For servers that need a login.
+    pub(super) authorization: Option<AuthorizationFacts>,
 }
 
 /// A frame that was sent or received.
@@ -251,6 +254,7 @@ impl Facts {
             probes: Vec::new(),
             calls: Vec::new(),
             http: Vec::new(),
+            authorization: None,
         }
     }
 

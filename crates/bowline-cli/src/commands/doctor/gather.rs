@@ -99,6 +99,7 @@ pub(super) async fn gather(
         probes,
         calls,
         http: Vec::new(),
+        authorization: None,
     })
 }
 

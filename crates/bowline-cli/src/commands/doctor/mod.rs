@@ -1,5 +1,6 @@
 //! `bowline doctor`: checks a server for protocol errors and client compatibility.
 
+mod authorization;
 mod descriptions;
 mod facts;
 mod finding;
@@ -18,8 +19,11 @@ mod schemas;
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    target::TargetArguments,
+    login::{invalid, store},
+    target::{Target, TargetArguments},
 };
+use authorization::AuthorizationFacts;
+use bowline_http::auth::Login;
 use clap::Args;
 use facts::Facts;
 use finding::{Finding, Level};
@@ -49,7 +53,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let target = arguments.target.target(context)?;
     let timeout = target.timeout.unwrap_or(TIMEOUT);
     let options = gather::GatherOptions { timeout, call: arguments.call };
-    let mut facts = gather::gather(&target, context, options).await?;
+    let authorization = gather_authorization(&target, context).await?;
+    let mut facts = match gather::gather(&target, context, options).await {
+        Ok(facts) => facts,
+        Err(failure) => {
+            return report_unreachable(&target, authorization.as_ref(), failure, &arguments, context);
+        }
+    };
+    facts.authorization = authorization;
     if let Some(page) = target.page() {
         facts.http = http_probe::gather(&page.resolve_headers().await?, &facts.spoken(), timeout).await;
     }
@@ -59,6 +70,42 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         0 => Ok(()),
         _ => Err(Failure { silent: true, ..Failure::new(Code::Found, "the server has problems") }),
     }
+}
+
+/// Examines the authorization of a server that may need a login.
+async fn gather_authorization(
+    target: &Target,
+    context: &Context,
+) -> Result<Option<AuthorizationFacts>, Failure> {
+    let (Some(page), Some(settings)) = (target.page(), target.login_settings()) else { return Ok(None) };
+    let login = settings.apply(Login::stored()).map_err(invalid)?;
+    let login = match store(context) {
+        Ok(store) => login.store(store),
+        // Without a home directory there are no logins.
+        Err(_) => login,
+    };
+    Ok(authorization::gather(&page.resolve_headers().await?, settings, login).await)
+}
+
+/// Reports what is known about a server that cannot be connected to, for example because a login is missing.
+fn report_unreachable(
+    target: &Target,
+    authorization: Option<&AuthorizationFacts>,
+    failure: Failure,
+    arguments: &Arguments,
+    context: &Context,
+) -> Result<(), Failure> {
+    let mut findings = authorization.map(authorization::judge).unwrap_or_default();
+    if findings.is_empty() {
+        return Err(failure);
+    }
+    findings.sort_by_key(|finding| finding.level);
+    report::tell_findings(&target.name, &findings, context)?;
+    if findings.iter().any(|finding| finding.level <= arguments.fail_on) {
+        context.screen.warn(&failure.sentence);
+        return Err(Failure { silent: true, ..Failure::new(Code::Found, "the server has problems") });
+    }
+    Err(failure)
 }
 
 /// Runs all checks. The worst findings come first.
@@ -73,6 +120,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         descriptions::check,
         schemas::check,
         http::check,
+        authorization::check,
     ];
     let mut findings: Vec<Finding> = checks.iter().flat_map(|check| check(facts)).collect();
     findings.sort_by_key(|finding| finding.level);

@@ -27,6 +27,23 @@ pub(super) fn tell(
             .screen
             .line(&format!("{} {value}", context.screen.paint(Tone::Faint, &format!("{label:<12}"))))?;
     }
+    print(findings, context)
+}
+
+/// Prints the findings of a server that could not be connected to.
+pub(super) fn tell_findings(name: &str, findings: &[Finding], context: &Context) -> Result<(), Failure> {
+    if context.json() {
+        return context.screen.json(&json!({ "target": name, "findings": findings }));
+    }
+    context.screen.line(&format!(
+        "{} {}",
+        context.screen.paint(Tone::Faint, &format!("{:<12}", "server")),
+        visible(name)
+    ))?;
+    print(findings, context)
+}
+
+fn print(findings: &[Finding], context: &Context) -> Result<(), Failure> {
     for finding in findings {
         context.screen.line("")?;
         for line in lines(finding, context) {
