@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::model::{
-    AuthMode, CallbackHost, CommandLaunch, Config, InheritEnv, Launch, OauthGrant, Prefer, Share, Start,
+    CallbackHost, CommandLaunch, Config, InheritEnv, Launch, OauthGrant, Prefer, Share, Start,
     UpstreamConfig, UrlLaunch,
 };
 use super::quantity::{show_bytes, show_duration};
