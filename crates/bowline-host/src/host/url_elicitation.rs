@@ -6,7 +6,7 @@ use super::{
 };
 use crate::upstream::LoginPage;
 use bowline_policy::Facts;
-use bowline_proto::{replay::Question, service::ClientView};
+use bowline_proto::replay::Question;
 use bowline_types::{
     ElicitAction, ElicitParams, ElicitResult, ElicitUrlParams, InputRequest, RawMap, RpcError,
 };
