@@ -22,6 +22,7 @@ type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 /// How a client logs in to a server that asks for it; see [`HttpTarget::login`](crate::HttpTarget::login).
 #[derive(Clone)]
 #[must_use]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent setting")]
 pub struct Login {
     agent: Option<Agent>,
     redirect_uri: Option<String>,

@@ -53,11 +53,10 @@ impl TokenKey {
         let is_supported = server.dpop_algorithms.as_ref().is_some_and(lists);
         let is_required = binding == Binding::Required;
         let key = match binding {
-            Binding::Unbound => None,
             Binding::Preferred | Binding::Required if is_supported => {
-                Some(Arc::new(SigningKey::generate_es256().map_err(unusable)?))
+                Some(Arc::new(SigningKey::generate_es256().map_err(|error| unusable(&error))?))
             }
-            Binding::Preferred => None,
+            Binding::Unbound | Binding::Preferred => None,
             Binding::Required => {
                 return Err(Error::untrusted(format!(
                     "DPoP is required, but {} does not list `{ALGORITHM}` in `dpop_signing_alg_values_supported`",
@@ -129,7 +128,7 @@ impl Proofs {
         if let Some(token) = token {
             proof = proof.token(token.expose());
         }
-        proof.sign(key, now(), &random).map(Secret::new).map_err(unusable)
+        proof.sign(key, now(), &random).map(Secret::new).map_err(|error| unusable(&error))
     }
 
     /// Keeps the nonce of a response for the next requests to the same origin.
@@ -183,7 +182,7 @@ fn origin(url: &str) -> Option<String> {
     Some(format!("{}://{}", url.scheme_str()?, url.authority()?.as_str().to_ascii_lowercase()))
 }
 
-fn unusable(error: JoseError) -> Error {
+fn unusable(error: &JoseError) -> Error {
     Error::unavailable(format!("cannot make a DPoP proof: {error}"))
 }
 

@@ -205,8 +205,8 @@ impl Session {
             return Ok(None);
         }
         let server = self.inner.rules.server();
-        let dpop = challenges.iter().filter(|challenge| challenge.is("dpop"));
-        match dpop.filter_map(Challenge::error).next() {
+        let mut dpop = challenges.iter().filter(|challenge| challenge.is("dpop"));
+        match dpop.find_map(Challenge::error) {
             Some("use_dpop_nonce") => {
                 if attempts.has_new_nonce || !refusal.headers.contains_key(NONCE_HEADER) {
                     return Err(Error::too_many_attempts(format!(
