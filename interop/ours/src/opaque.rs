@@ -15,7 +15,8 @@ pub(crate) fn protect(issuer: &str) -> Protect {
 
 /// Logs in to the server at `url` on another device: prints the page and the code as JSON, then what `whoami` returns.
 pub(crate) async fn log_in(url: &str) -> Result<()> {
-    let login = Login::device(|prompt| println!("{}", json!({ "page": prompt.url, "code": prompt.user_code })));
+    let login =
+        Login::device(|prompt| println!("{}", json!({ "page": prompt.url, "code": prompt.user_code })));
     let client = Client::connect(http(url).login(login)).await?;
     println!("{}", client.call("whoami", ()).await?.text());
     Ok(())

@@ -200,7 +200,13 @@ mod tests {
             } });
             let tokens = Record::from_json(&record.to_string()).unwrap().tokens.unwrap();
             let key = StoreKey::new("https://mcp.example/mcp", "").unwrap();
-            let login = StoredLogin { key, tokens, exceptions: Vec::new(), has_secret: false, path: "login.json".into() };
+            let login = StoredLogin {
+                key,
+                tokens,
+                exceptions: Vec::new(),
+                has_secret: false,
+                path: "login.json".into(),
+            };
             assert_eq!(login.to_json()["bound"], is_bound);
             assert_eq!(login.rows().iter().any(|(name, _)| *name == "key"), is_bound);
             assert!(!format!("{} {:?}", login.to_json(), login.rows()).contains("canary"));
