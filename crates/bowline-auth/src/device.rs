@@ -170,7 +170,7 @@ impl PendingDevice {
         match (error.code(), &error) {
             (Some("authorization_pending"), _) => {}
             (Some("slow_down"), _) => {
-                self.interval = self.interval.saturating_add(SLOW_DOWN).min(MAX_INTERVAL)
+                self.interval = self.interval.saturating_add(SLOW_DOWN).min(MAX_INTERVAL);
             }
             // A server that is busy or cannot be reached is asked less often (RFC 8628, 3.5).
             (None, TokenError::Unavailable(_)) => {

@@ -52,6 +52,7 @@ pub(crate) fn for_commands(
 }
 
 /// Converts the error of settings that cannot be used.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
 pub(crate) fn invalid(error: LaunchError) -> Failure {
     Failure::new(Code::Config, error.to_string())
 }

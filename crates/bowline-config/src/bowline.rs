@@ -129,7 +129,7 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
             |word: &Located<String>| builder.expander.text(&word.value, &word.origin, &path, Class::Open);
         words.iter().map(text).collect::<Option<Vec<_>>>()
     });
-    let oauth = oauth::read(builder, &oauth::OWN);
+    let oauth = oauth::read(builder, &oauth::OWN).map(Box::new);
     let headers_helper = match helper {
         Some(words) => Some(words?),
         None => None,

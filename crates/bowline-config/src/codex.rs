@@ -102,6 +102,6 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         oauth.resource = builder.expander.text(&written, &resource.origin, &path, Class::Url);
     }
     builder.origins.insert("url".to_owned(), fields.name_origin("url").clone());
-    let oauth = (oauth != OauthConfig::default()).then_some(oauth);
+    let oauth = (oauth != OauthConfig::default()).then(|| Box::new(oauth));
     builder.url("url", &url?, &headers, None).map(|launch| Launch::Url(UrlLaunch { oauth, ..launch }))
 }

@@ -243,6 +243,9 @@ fn explain_url(page: &mut Page<'_>, url: &UrlLaunch) {
                 page.line(&format!("oauth.{name}"), &json!(value).to_string(), &origin);
             }
         }
+        if oauth.dpop {
+            page.line("oauth.dpop", "true", &origin);
+        }
         if !oauth.allow.is_empty() {
             page.line("oauth.allow", &json!(oauth.allow).to_string(), &origin);
         }

@@ -322,6 +322,13 @@ const OAUTH: &[Key] = &[
         "The host of the redirect URI; `127.0.0.1` unless it is set.",
     ),
     key(
+        "dpop",
+        FLAG,
+        Default("false"),
+        "true",
+        "Whether tokens must be bound to a key of this login (DPoP).",
+    ),
+    key(
         "allow",
         TEXTS,
         Default("[]"),

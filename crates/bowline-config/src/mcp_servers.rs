@@ -216,6 +216,7 @@ fn remote(builder: &mut EntryBuilder<'_>, url_name: &str, prefer: Option<Prefer>
     let helper = helper.map(|helper| headers_helper(builder, &helper));
     let oauth = oauth::read(builder, &oauth::MCP_SERVERS);
     let (oauth, bearer) = read_auth(builder, oauth);
+    let oauth = oauth.map(Box::new);
     let mut launch = launch?;
     if let Some(bearer) = bearer {
         launch.headers.entry("Authorization".to_owned()).or_insert(bearer);

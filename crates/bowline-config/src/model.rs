@@ -161,7 +161,7 @@ pub struct UrlLaunch {
     /// The transport to try first.
     pub prefer: Prefer,
     /// The settings of a login.
-    pub oauth: Option<OauthConfig>,
+    pub oauth: Option<Box<OauthConfig>>,
 }
 
 /// The transport to try first. The other one is the fallback.
@@ -209,6 +209,8 @@ pub struct OauthConfig {
     pub assertion_file: Option<Text>,
     /// The host of the redirect URI.
     pub callback_host: Option<CallbackHost>,
+    /// Whether tokens must be bound to a key (DPoP).
+    pub dpop: bool,
     /// The names of exceptions from the rules of a login.
     pub allow: Vec<String>,
 }

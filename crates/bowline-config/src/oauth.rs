@@ -102,7 +102,7 @@ pub(crate) fn read(builder: &mut EntryBuilder<'_>, names: &Names) -> Option<Oaut
         without_login(builder, node);
         return None;
     }
-    oauth
+    Some(oauth)
 }
 
 fn without_login(builder: &mut EntryBuilder<'_>, node: &Node) {
@@ -110,7 +110,7 @@ fn without_login(builder: &mut EntryBuilder<'_>, node: &Node) {
     builder.set("auth", Some(mode), |settings, value| settings.auth = Some(value));
 }
 
-fn read_table(builder: &EntryBuilder<'_>, fields: &Fields<'_>, names: &Names) -> Option<OauthConfig> {
+fn read_table(builder: &EntryBuilder<'_>, fields: &Fields<'_>, names: &Names) -> OauthConfig {
     let text = |name: &str, class| {
         if name.is_empty() {
             return None;
@@ -135,7 +135,7 @@ fn read_table(builder: &EntryBuilder<'_>, fields: &Fields<'_>, names: &Names) ->
     if names.has_own_keys {
         read_own_keys(builder, fields, &mut oauth);
     }
-    Some(oauth)
+    oauth
 }
 
 /// Extra parameters of the authorization request. Their values may be secrets, such as a hint at who logs in.
@@ -172,6 +172,7 @@ fn read_own_keys(builder: &EntryBuilder<'_>, fields: &Fields<'_>, oauth: &mut Oa
     oauth.grant = fields.choice("grant", &grants).map(|grant| grant.value).unwrap_or_default();
     let hosts = [("127.0.0.1", CallbackHost::Address), ("localhost", CallbackHost::Localhost)];
     oauth.callback_host = fields.choice("callback_host", &hosts).map(|host| host.value);
+    oauth.dpop = fields.boolean("dpop").is_some_and(|dpop| dpop.value);
     for exception in fields.strings("allow", &json!(["issuer-slash"])).unwrap_or_default() {
         if OAUTH_EXCEPTIONS.contains(&exception.value.as_str()) {
             oauth.allow.push(exception.value);

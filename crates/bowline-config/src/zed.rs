@@ -123,6 +123,6 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         }
     }
     let launch = builder.url("url", &url?, &headers, None);
-    let oauth = oauth::read(builder, &oauth::ZED);
+    let oauth = oauth::read(builder, &oauth::ZED).map(Box::new);
     Some(Launch::Url(UrlLaunch { oauth, ..launch? }))
 }

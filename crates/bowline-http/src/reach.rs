@@ -85,7 +85,7 @@ fn kind_v6(address: Ipv6Addr) -> Option<AddressKind> {
         [0, 0, 0, 0, 0, 0, 0, 1] => Some(AddressKind::Loopback),
         // The metadata service of AWS.
         [0xfd00, 0x0ec2, ..] => Some(AddressKind::CloudInternal),
-        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Some(AddressKind::Private),
+        [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Some(AddressKind::Private),
         [0xfe80..=0xfebf, ..] => Some(AddressKind::LinkLocal),
         [0xff00..=0xffff, ..] => Some(AddressKind::Multicast),
         [0x2001, 0x0db8 | 0..=0x01ff, ..] | [0x3fff, 0..=0x0fff, ..] => Some(AddressKind::SpecialPurpose),

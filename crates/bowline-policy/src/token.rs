@@ -125,7 +125,7 @@ mod tests {
         Policy::new([rule]).decide(&request).effect
     }
 
-    fn check(rule: Rule, expected: bool) {
+    fn check(rule: &Rule, expected: bool) {
         let caller = ada();
         let effect = decide(rule.clone(), Token::Verified(&caller));
         assert_eq!(effect == Effect::Allow, expected, "{rule:?}");
@@ -136,20 +136,20 @@ mod tests {
 
     #[test]
     fn rules_see_what_the_token_says() {
-        check(Rule::allow().principal("ada"), true);
-        check(Rule::allow().principal("a*"), true);
-        check(Rule::allow().principal("bob"), false);
-        check(Rule::allow().issuer("https://login.example.com"), true);
-        check(Rule::allow().issuer("https://login.example.com/"), false);
-        check(Rule::allow().client("notes-*"), true);
-        check(Rule::allow().client("other"), false);
-        check(Rule::allow().scope("notes:read"), true);
-        check(Rule::allow().scope("notes:read").scope("admin"), true);
-        check(Rule::allow().scope("notes:read").scope("notes:delete"), false);
-        check(Rule::allow().scope("notes:*"), true);
+        check(&Rule::allow().principal("ada"), true);
+        check(&Rule::allow().principal("a*"), true);
+        check(&Rule::allow().principal("bob"), false);
+        check(&Rule::allow().issuer("https://login.example.com"), true);
+        check(&Rule::allow().issuer("https://login.example.com/"), false);
+        check(&Rule::allow().client("notes-*"), true);
+        check(&Rule::allow().client("other"), false);
+        check(&Rule::allow().scope("notes:read"), true);
+        check(&Rule::allow().scope("notes:read").scope("admin"), true);
+        check(&Rule::allow().scope("notes:read").scope("notes:delete"), false);
+        check(&Rule::allow().scope("notes:*"), true);
         // Implied scopes count.
-        check(Rule::allow().scope("notes:write"), true);
-        check(Rule::allow().principal("ada").issuer("https://evil.example"), false);
+        check(&Rule::allow().scope("notes:write"), true);
+        check(&Rule::allow().principal("ada").issuer("https://evil.example"), false);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
             ("absent", "*", false),
             ("absent", "", false),
         ] {
-            check(Rule::allow().claim(name, pattern), expected);
+            check(&Rule::allow().claim(name, pattern), expected);
         }
     }
 

@@ -32,15 +32,14 @@ pub(super) fn consent(consent: &Consent<'_>) -> Response<Vec<u8>> {
     } else {
         body.push_str("<p class=\"note\">The name was chosen by the program and is not verified.</p>");
     }
-    match consent.scopes.is_empty() {
-        true => body.push_str("<p>It asks for no particular scopes.</p>"),
-        false => {
-            body.push_str("<p>It asks for:</p><ul>");
-            for scope in consent.scopes.iter() {
-                let _ = write!(body, "<li><code>{}</code></li>", escape(scope));
-            }
-            body.push_str("</ul>");
+    if consent.scopes.is_empty() {
+        body.push_str("<p>It asks for no particular scopes.</p>");
+    } else {
+        body.push_str("<p>It asks for:</p><ul>");
+        for scope in consent.scopes.iter() {
+            let _ = write!(body, "<li><code>{}</code></li>", escape(scope));
         }
+        body.push_str("</ul>");
     }
     let _ = write!(
         body,

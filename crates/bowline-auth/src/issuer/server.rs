@@ -283,10 +283,10 @@ impl AuthorizationServer {
             Endpoint::Authorize if *method == Method::GET => {
                 return authorize::ask(self, request.uri().query().unwrap_or_default(), moment);
             }
-            Endpoint::Authorize if *method == Method::POST => match is_own_page(request.headers()) {
-                true => authorize::decide(self, request.body(), moment),
-                false => page::refusal(StatusCode::FORBIDDEN, "The answer was sent by another page."),
-            },
+            Endpoint::Authorize if *method == Method::POST && !is_own_page(request.headers()) => {
+                page::refusal(StatusCode::FORBIDDEN, "The answer was sent by another page.")
+            }
+            Endpoint::Authorize if *method == Method::POST => authorize::decide(self, request.body(), moment),
             Endpoint::Authorize => reply::method_not_allowed("GET, POST"),
             Endpoint::Token | Endpoint::Register | Endpoint::Revoke if *method != Method::POST => {
                 reply::method_not_allowed("POST")

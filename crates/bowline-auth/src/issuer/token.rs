@@ -57,11 +57,11 @@ fn exchange_code(
     moment: &Moment,
 ) -> Result<Value, Failure> {
     let invalid = |description| Failure::new("invalid_grant", description);
-    let code = parameters.get("code").ok_or(Failure::new("invalid_request", "`code` is missing"))?;
+    let code = parameters.get("code").ok_or_else(|| Failure::new("invalid_request", "`code` is missing"))?;
     let verifier = parameters.get("code_verifier");
-    let verifier = verifier.ok_or(Failure::new("invalid_request", "`code_verifier` is missing"))?;
+    let verifier = verifier.ok_or_else(|| Failure::new("invalid_request", "`code_verifier` is missing"))?;
     let known = server.grants.unused_code(code, moment.now());
-    let known = known.ok_or(invalid("the code is unknown, used or too old"))?;
+    let known = known.ok_or_else(|| invalid("the code is unknown, used or too old"))?;
     if known.asked.client_id != caller.id {
         return Err(invalid("the code belongs to another client"));
     }
@@ -78,7 +78,7 @@ fn exchange_code(
         return Err(Failure::new("invalid_target", "the user agreed to another resource"));
     }
     let opened = server.grants.open(code, moment.id(), moment.secret(), server.access_time, moment.now());
-    let (session, refresh) = opened.ok_or(invalid("the code is unknown, used or too old"))?;
+    let (session, refresh) = opened.ok_or_else(|| invalid("the code is unknown, used or too old"))?;
     let grant = Grant {
         subject: &session.subject,
         client_id: &session.client_id,
@@ -96,16 +96,15 @@ fn refresh(
     moment: &Moment,
 ) -> Result<Value, Failure> {
     let token = parameters.get("refresh_token");
-    let token = token.ok_or(Failure::new("invalid_request", "`refresh_token` is missing"))?;
+    let token = token.ok_or_else(|| Failure::new("invalid_request", "`refresh_token` is missing"))?;
     // A request that is refused for another reason must not use the token up.
     let mut narrowed = None;
     if let Some(session) = server.grants.session_of(token, moment.now()) {
         if let Some(text) = parameters.get("scope") {
             let scopes = read_scopes(text).filter(|scopes| session.scopes.covers(scopes));
-            narrowed = Some(
-                scopes
-                    .ok_or(Failure::new("invalid_scope", "a refresh cannot ask for more than was granted"))?,
-            );
+            narrowed = Some(scopes.ok_or_else(|| {
+                Failure::new("invalid_scope", "a refresh cannot ask for more than was granted")
+            })?);
         }
         let is_other = |asked: Option<&str>| asked.is_some_and(|asked| asked != session.resource);
         if parameters.resource().map_or(true, is_other) {
@@ -113,10 +112,9 @@ fn refresh(
         }
     }
     let rotated = server.grants.rotate(token, &caller.id, moment.secret(), moment.now());
-    let (session, next) = rotated.ok_or(Failure::new(
-        "invalid_grant",
-        "the refresh token is unknown, used, revoked or of another client",
-    ))?;
+    let (session, next) = rotated.ok_or_else(|| {
+        Failure::new("invalid_grant", "the refresh token is unknown, used, revoked or of another client")
+    })?;
     let grant = Grant {
         subject: &session.subject,
         client_id: &session.client_id,
@@ -137,15 +135,15 @@ fn client_credentials(
         return Err(Failure::new("unauthorized_client", "this client acts for users only"));
     }
     let resource = target(server, parameters);
-    let resource =
-        resource.ok_or(Failure::new("invalid_target", "tokens for this resource are not issued here"))?;
+    let resource = resource
+        .ok_or_else(|| Failure::new("invalid_target", "tokens for this resource are not issued here"))?;
     let scopes = match parameters.get("scope") {
         Some(text) => read_scopes(text),
         None => Some(server.default_scopes.clone()),
     };
     let is_granted = |scopes: &Scopes| server.scopes.as_ref().is_none_or(|all| all.covers(scopes));
     let scopes = scopes.filter(is_granted);
-    let scopes = scopes.ok_or(Failure::new("invalid_scope", "a scope is malformed or unknown"))?;
+    let scopes = scopes.ok_or_else(|| Failure::new("invalid_scope", "a scope is malformed or unknown"))?;
     let grant = Grant { subject: &caller.id, client_id: &caller.id, scopes: &scopes, resource, sid: None };
     issue(server, &grant, None, moment)
 }
@@ -204,7 +202,7 @@ pub(super) fn revoke(
     let checked = read_form(request).and_then(|parameters| {
         let caller = authenticate(server, request.headers(), &parameters, moment.now())?;
         let token = parameters.get("token").map(str::to_owned);
-        Ok((caller, token.ok_or(Failure::new("invalid_request", "`token` is missing"))?))
+        Ok((caller, token.ok_or_else(|| Failure::new("invalid_request", "`token` is missing"))?))
     });
     let (caller, token) = match checked {
         Ok(checked) => checked,
@@ -238,7 +236,9 @@ fn read_form(request: &Request<Vec<u8>>) -> Result<Parameters, Failure> {
         return Err(Failure::new("invalid_request", "expected `application/x-www-form-urlencoded`"));
     }
     let text = std::str::from_utf8(request.body()).ok().and_then(Parameters::read);
-    text.ok_or(Failure::new("invalid_request", "the form cannot be read, or contains a parameter twice"))
+    text.ok_or_else(|| {
+        Failure::new("invalid_request", "the form cannot be read, or contains a parameter twice")
+    })
 }
 
 /// Authenticates the client exactly as it is registered.

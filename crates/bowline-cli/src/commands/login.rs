@@ -95,6 +95,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     settings.callback_port = arguments.callback_port.or(settings.callback_port);
     settings.callback_host = arguments.callback_host.or(settings.callback_host);
     settings.account = arguments.account;
+    settings.dpop |= arguments.dpop;
     settings.exceptions.extend(arguments.exceptions);
 
     let screen = context.screen;
@@ -111,7 +112,6 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         Login::agent(browser)
     };
     let login = settings.apply(login).map_err(invalid)?.store(store.clone());
-    let login = if arguments.dpop { login.dpop() } else { login };
     let login = login.on_event(move |event| {
         // The page to visit and the result are printed anyway.
         if !matches!(event, Event::Visiting { .. } | Event::LoggedIn { .. }) {

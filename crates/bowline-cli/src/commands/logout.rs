@@ -29,20 +29,17 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let store = store(context)?;
     let failed = |error: bowline_http::auth::Error| Failure::new(Code::Failed, error.to_string());
-    let logins = match &arguments.target {
-        Some(target) => {
-            let (page, settings) = Target::named(target, context)?.for_login()?;
-            let account = arguments.account.unwrap_or_default();
-            vec![(StoreKey::new(page.url(), &account).map_err(failed)?, settings)]
-        }
-        None => {
-            let keys = store.list().await.map_err(failed)?;
-            let with_settings = |key: StoreKey| {
-                let settings = settings_of(&key, context);
-                (key, settings)
-            };
-            keys.into_iter().map(with_settings).collect()
-        }
+    let logins = if let Some(target) = &arguments.target {
+        let (page, settings) = Target::named(target, context)?.for_login()?;
+        let account = arguments.account.unwrap_or_default();
+        vec![(StoreKey::new(page.url(), &account).map_err(failed)?, settings)]
+    } else {
+        let keys = store.list().await.map_err(failed)?;
+        let with_settings = |key: StoreKey| {
+            let settings = settings_of(&key, context);
+            (key, settings)
+        };
+        keys.into_iter().map(with_settings).collect()
     };
     let mut ended = Vec::new();
     let mut is_incomplete = false;

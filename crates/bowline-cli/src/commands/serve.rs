@@ -65,10 +65,10 @@ impl Arguments {
                 .advise("remove `--no-token`, or name the hosts"));
         }
         let Some(AuthMode::Dev) = self.auth else {
-            return match self.auth_scope.is_empty() {
-                true => Ok(()),
-                false => Err(Failure::misused("`--auth-scope` needs `--auth dev`")),
-            };
+            if self.auth_scope.is_empty() {
+                return Ok(());
+            }
+            return Err(Failure::misused("`--auth-scope` needs `--auth dev`"));
         };
         if self.no_token {
             return Err(Failure::misused("`--no-token` conflicts with `--auth dev`")

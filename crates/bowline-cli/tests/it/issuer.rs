@@ -15,6 +15,7 @@ pub(crate) const CANARY: &str = "canary5317";
 
 /// What the issuer does, and what it has seen.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // Each is one switch of a test.
 pub(crate) struct State {
     /// The lifetime of the access token of a login. Refreshed tokens live for an hour.
     pub(crate) first_lifetime: u64,

@@ -329,6 +329,7 @@ mod tests {
             "assertion_file = \"/run/token\"",
             "callback_host = \"localhost\"",
             "callback_port = 9000",
+            "dpop = true",
             "allow = [\"unannounced-pkce\"]",
         ] {
             assert_ne!(remote("oauth = {}\n"), remote(&format!("oauth = {{ {setting} }}\n")), "{setting}");

@@ -224,6 +224,9 @@ impl Content {
         if oauth.callback_host == Some(CallbackHost::Localhost) {
             self.part("callback host", "localhost");
         }
+        if oauth.dpop {
+            self.part("tokens", "bound to a key");
+        }
         for exception in &oauth.allow {
             self.danger(&format!("it allows the exception `{exception}` from the rules of a login"));
             self.mark("exception", exception.as_bytes());

@@ -42,6 +42,8 @@ pub struct LoginSettings {
     pub callback_port: Option<u16>,
     /// The host of the redirect URI.
     pub callback_host: Option<CallbackHost>,
+    /// Whether tokens must be bound to a key (DPoP).
+    pub dpop: bool,
     /// Exceptions from the rules.
     pub exceptions: Vec<Lenient>,
     /// How to log in without a user; `None` if a user logs in.
@@ -127,6 +129,7 @@ impl LoginSettings {
                 bowline_config::CallbackHost::Localhost => CallbackHost::Localhost,
                 _ => CallbackHost::Address,
             }),
+            dpop: oauth.dpop,
             exceptions: exceptions.map_err(LaunchError::new)?,
             machine: machine(oauth)?,
             networks: Networks::default(),
@@ -171,6 +174,9 @@ impl LoginSettings {
         login = login.account(self.account.clone().unwrap_or_default()).networks(self.networks);
         if self.keep_secret {
             login = login.keep_secret();
+        }
+        if self.dpop {
+            login = login.dpop();
         }
         if let Some(url) = &self.client_document {
             login = login.client_document(url);

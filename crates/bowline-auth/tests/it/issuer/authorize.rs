@@ -218,7 +218,7 @@ fn v55_an_answer_is_taken_once_in_time_and_from_the_own_page() {
         .header(header::HOST, "127.0.0.1:4000")
         .header(header::ORIGIN, ISSUER)
         .header("sec-fetch-site", "same-origin");
-    let response = world.send(&own.body(answer.clone().into_bytes()).unwrap());
+    let response = world.send(&own.body(answer.into_bytes()).unwrap());
     assert_eq!(response.status(), StatusCode::SEE_OTHER);
     let parameters = [("request", key.as_str()), ("decision", "allow")];
     assert_eq!(world.post("/authorize", &parameters).status(), StatusCode::BAD_REQUEST, "used");

@@ -507,14 +507,12 @@ async fn v36_ten_thousand_interleaved_calls_keep_their_users_apart() {
     let far = Far::with(Server::new("far").tool(echo())).await;
     let issuer = Issuer::new("auth-interleaved");
     // Each user may name only herself or himself.
-    let rules: String = USERS
-        .iter()
-        .map(|user| {
-            format!(
-                "[[rules]]\neffect = \"allow\"\nprincipal = \"{user}\"\narguments = {{ user = \"{user}\" }}\n"
-            )
-        })
-        .collect();
+    let rule = |user: &&str| {
+        format!(
+            "[[rules]]\neffect = \"allow\"\nprincipal = \"{user}\"\narguments = {{ user = \"{user}\" }}\n"
+        )
+    };
+    let rules = USERS.iter().map(rule).collect::<Vec<_>>().concat();
     let gateway = build(&format!(
         "{}{rules}[[rules]]\neffect = \"deny\"\n[servers.far]\nurl = \"{}\"\n",
         issuer.section(""),

@@ -21,17 +21,14 @@ struct Tokens(Arc<Mutex<Vec<String>>>);
 impl RequestFilter for Tokens {
     fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
         let token = request.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let refusal = match token {
-            Some(token) => {
-                self.0.lock().unwrap().push(token.to_owned());
-                None
-            }
-            None => {
-                let mut response = Response::new(Body::from(""));
-                *response.status_mut() = StatusCode::UNAUTHORIZED;
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, "Bearer".parse().unwrap());
-                Some(response)
-            }
+        let refusal = if let Some(token) = token {
+            self.0.lock().unwrap().push(token.to_owned());
+            None
+        } else {
+            let mut response = Response::new(Body::from(""));
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, "Bearer".parse().unwrap());
+            Some(response)
         };
         Box::pin(std::future::ready(refusal))
     }

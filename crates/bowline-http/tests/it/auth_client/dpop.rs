@@ -163,13 +163,14 @@ impl World {
             status: 0,
         };
         let response = match path.as_str() {
-            "/mcp" => match self.refused(&parts.headers) {
-                Some(response) => response,
-                None => {
+            "/mcp" => {
+                if let Some(response) = self.refused(&parts.headers) {
+                    response
+                } else {
                     let request = http::Request::from_parts(parts, axum::body::Body::from(body));
                     self.endpoint.respond(request).await.map(axum::body::Body::new)
                 }
-            },
+            }
             "/.well-known/oauth-protected-resource/mcp" => reply(
                 200,
                 &json!({
@@ -242,7 +243,7 @@ impl World {
         }
         let token = self.key.sign(json!({ "typ": "at+jwt", "kid": "k1" }), claims).unwrap();
         let state = self.state();
-        let kind = state.token_type.unwrap_or(if jkt.is_some() { "DPoP" } else { "Bearer" });
+        let kind = state.token_type.unwrap_or_else(|| if jkt.is_some() { "DPoP" } else { "Bearer" });
         reply(
             200,
             &json!({

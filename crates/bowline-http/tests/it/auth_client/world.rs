@@ -22,6 +22,7 @@ use tokio::{
 
 /// What the servers do, and what they saw.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // Each is one switch of a test.
 pub(crate) struct State {
     /// The authorization server that the metadata names.
     pub(crate) issuer: String,

@@ -58,8 +58,7 @@ impl Asked {
 async fn answer(State(asked): State<Asked>, headers: http::HeaderMap, body: String) -> (StatusCode, String) {
     let authorization = headers.get(header::AUTHORIZATION).map_or("", |value| value.to_str().unwrap());
     asked.questions.lock().unwrap().push((authorization.to_owned(), body));
-    let answer = asked.answer.lock().unwrap().clone();
-    answer
+    asked.answer.lock().unwrap().clone()
 }
 
 fn active() -> Value {
