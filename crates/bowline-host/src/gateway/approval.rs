@@ -325,7 +325,7 @@ mod tests {
             "resource = \"https://evil.example/mcp\"",
             "client_metadata_url = \"https://evil.example/c\"",
             "grant = \"client_credentials\"",
-            "private_key = \"/home/ada/key.pem\"",
+            "private_key = \"/keys/client.pem\"",
             "assertion_file = \"/run/token\"",
             "callback_host = \"localhost\"",
             "callback_port = 9000",

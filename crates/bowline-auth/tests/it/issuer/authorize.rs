@@ -164,7 +164,7 @@ fn v64_errors_are_sent_on_by_the_user_and_not_automatically() {
     assert_eq!((value(&sent, "state"), value(&sent, "iss")), (Some("s t"), Some(ISSUER)));
 }
 
-// proves: AFLOW-03, ASEC-01
+// proves: AFLOW-03
 #[test]
 fn requests_that_oauth_2_1_forbids_are_refused() {
     let mut world = World::with(|server| server.scopes("notes:read notes:write".split(' ').collect()));

@@ -34,7 +34,7 @@ fn enterprise(world: &World) -> Login {
         .issuer(issuer(world))
 }
 
-// proves: XCC-01, XCC-02, XCC-04, XCC-05
+// proves: XCC-01, XCC-02, XCC-05
 #[tokio::test]
 async fn a_machine_with_a_key_signs_an_assertion_for_the_issuer() {
     let world = World::new().await;
