@@ -525,7 +525,7 @@ const RULES: &[Key] = &[
         PATTERN,
         Nothing,
         "\"claude-code*\"",
-        "The calling user. Rules that ask or deny also match the name that the client gives itself.",
+        "The user: the subject of the access token, or the authenticated user if there is none. Rules that ask or deny also match the name that the client reports.",
     ),
     key("principal", PATTERN, Nothing, "\"ada\"", "The user: the subject of the access token."),
     key("issuer", PATTERN, Nothing, "\"https://login.example.com\"", "The issuer of the access token."),

@@ -3,7 +3,9 @@
 //! Modes exist on Unix only. On other systems, files are as private as the folder that they are in.
 
 use std::{
+    collections::hash_map::RandomState,
     fs::{self, DirBuilder, Metadata, OpenOptions},
+    hash::{BuildHasher, Hasher},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
@@ -40,9 +42,9 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The new content survives a power failure. A symbolic link is replaced, not followed.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let new = temporary(path, &format!("{}-{number}", std::process::id()));
-    // A killed process with the same id may have left one.
-    let _ = fs::remove_file(&new);
+    // Two containers that share a folder may have the same process id.
+    let random = RandomState::new().build_hasher().finish();
+    let new = temporary(path, &format!("{}-{number}-{random:016x}", std::process::id()));
     let written = write_new(&new, bytes).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
         // The first error is the one to report.
@@ -60,7 +62,9 @@ pub fn remove(path: &Path) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with(&prefix) && name.ends_with(".new") {
+        let own = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".new"));
+        // With another dot it belongs to another file.
+        if own.is_some_and(|own| !own.contains('.')) {
             fs::remove_file(entry.path())?;
         }
     }

@@ -351,9 +351,10 @@ impl Rule {
     fn fits_caller(&self, pattern: &Pattern, request: &Request<'_>) -> bool {
         let matches = |name: Option<&str>| name.is_some_and(|name| pattern.matches(name));
         // The principal of a token is a record of issuer, user and client. A pattern means the user.
+        let recorded = request.caller.principal.and_then(subject_of);
         let user = match request.caller.token.verified() {
             Some(token) => Some(token.subject()),
-            None => request.caller.principal,
+            None => recorded.as_deref().or(request.caller.principal),
         };
         matches(user) || (self.effect != Effect::Allow && matches(request.caller.client))
     }
@@ -393,6 +394,13 @@ impl fmt::Display for Rule {
             origin => write!(formatter, " ({origin})"),
         }
     }
+}
+
+/// Returns the user of a principal that is the record of a token.
+fn subject_of(principal: &str) -> Option<String> {
+    let (_, subject, _): (Option<String>, Option<String>, Option<String>) =
+        serde_json::from_str(principal).ok()?;
+    subject
 }
 
 #[cfg(test)]

@@ -153,6 +153,30 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_about_a_caller_finds_the_user_without_the_token() {
+        for (pattern, expected) in [("ada", Effect::Deny), ("bob", Effect::Allow)] {
+            let request = Request {
+                action: Action::Read,
+                server: "notes",
+                trust: Trust::Untrusted,
+                caller: Caller {
+                    client: None,
+                    principal: Some(r#"["https://login.example.com","ada","app"]"#),
+                    token: Token::Unknown,
+                },
+                name: "note://1",
+                annotations: None,
+                arguments: None,
+            };
+            assert_eq!(
+                Policy::new([Rule::deny().caller(pattern)]).decide(&request).effect,
+                expected,
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
     fn claims_are_found_by_name_and_by_pointer() {
         for (name, pattern, expected) in [
             ("groups", "ops", true),

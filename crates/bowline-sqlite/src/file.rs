@@ -1,6 +1,7 @@
 //! Opening the file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -106,13 +107,35 @@ fn create_tables(connection: &Connection, path: &Path) -> Result<(), TableError>
 }
 
 /// Creates a missing file that only its owner can read.
-fn create_private(path: &Path) -> std::io::Result<File> {
+///
+/// A file that exists is not opened here: closing it again would drop the locks of this process on it.
+fn create_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    options.open(path)
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_private(path),
+        created => created.map(drop),
+    }
+}
+
+/// Refuses a file that others can access: the records of all users are in it.
+#[cfg(unix)]
+fn check_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let reason = format!("other users can access it (mode {mode:o}); run `chmod 600` on it");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+#[cfg(not(unix))]
+fn check_private(_: &Path) -> io::Result<()> {
+    Ok(())
 }

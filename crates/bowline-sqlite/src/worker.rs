@@ -56,6 +56,10 @@ impl<T: Send, F: FnOnce(&Connection) -> rusqlite::Result<T> + Send> Job for Oper
 /// A statement failed and was undone, so nothing of it is in the file.
 fn store_error(error: rusqlite::Error) -> StoreError {
     let message = error.to_string();
+    if matches!(error, rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..))
+    {
+        return StoreError::invalid(message).with_source(error);
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch) => {
             StoreError::invalid(message).with_source(error)

@@ -21,13 +21,20 @@ use crate::{
 pub struct Sealed {
     inner: Arc<dyn Records>,
     keys: KeyRing,
+    namespace: Arc<str>,
     random: SystemRandom,
 }
 
 impl Sealed {
-    /// Seals the values of `inner` with the first key of the ring, and opens them with any.
-    pub fn new(inner: Arc<dyn Records>, keys: KeyRing) -> Self {
-        Self { inner, keys, random: SystemRandom::new() }
+    /// Seals the values of `inner` with the first key of the ring, and opens them with any. A value of one namespace does not
+    /// open in another.
+    pub fn new(inner: Arc<dyn Records>, keys: KeyRing, namespace: impl Into<Arc<str>>) -> Self {
+        Self { inner, keys, namespace: namespace.into(), random: SystemRandom::new() }
+    }
+
+    /// What a value is bound to. A key contains no control character, so the last one ends the namespace.
+    fn context(&self, key: &Key) -> Vec<u8> {
+        [b"record ", self.namespace.as_bytes(), b"\0", key.as_str().as_bytes()].concat()
     }
 
     fn seal(&self, mut put: Put) -> Result<Put, StoreError> {
@@ -35,7 +42,7 @@ impl Sealed {
         self.random
             .fill(&mut random)
             .map_err(|_| StoreError::unavailable("the system has no random bytes"))?;
-        put.value = self.keys.seal(&random, &context(&put.key), &put.value).into();
+        put.value = self.keys.seal(&random, &self.context(&put.key), &put.value).into();
         Ok(put)
     }
 
@@ -46,7 +53,7 @@ impl Sealed {
         let sealed = std::str::from_utf8(&record.value).map_err(|_| refused("it is not sealed"))?;
         let plain = self
             .keys
-            .open(&context(&record.key), sealed, MAX_VALUE_BYTES)
+            .open(&self.context(&record.key), sealed, MAX_VALUE_BYTES)
             .map_err(|error| refused(&error.to_string()).with_source(error))?;
         record.value = Bytes::from(plain);
         Ok(record)
@@ -63,11 +70,6 @@ impl Sealed {
         };
         records.into_iter().filter_map(open).collect()
     }
-}
-
-/// What a value is bound to.
-fn context(key: &Key) -> Vec<u8> {
-    [b"record ", key.as_str().as_bytes()].concat()
 }
 
 impl Records for Sealed {
@@ -117,7 +119,22 @@ impl Records for Sealed {
     }
 
     fn claim(&self, claim: ClaimRequest) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
-        Box::pin(async move { Ok(self.open_all(self.inner.claim(claim).await?)) })
+        Box::pin(async move {
+            let lease = claim.lease;
+            let mut opened = Vec::new();
+            for record in self.inner.claim(claim).await? {
+                let release = Put::update(record.key.clone(), record.value.clone(), record.version);
+                match self.open(record) {
+                    Ok(record) => opened.push(record),
+                    Err(error) => {
+                        tracing::warn!(%error, "a claimed record is released");
+                        // Another node may have the key. If this fails, the lease ends.
+                        let _ = self.inner.put(release.release().due_in(lease)).await;
+                    }
+                }
+            }
+            Ok(opened)
+        })
     }
 
     fn renew(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Vec<(Key, Owner)>, StoreError>> {

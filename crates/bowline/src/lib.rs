@@ -130,6 +130,7 @@
 //! | `client` | no | `client` |
 //! | `http` | no | `http`, for `server` and `client` if they are enabled |
 //! | `auth` | no | `auth`: OAuth over HTTP |
+//! | `issuer` | no | `http::Protect::dev`: an authorization server for development; enables `auth` and `server` |
 //! | `host` | no | `host`: many servers as one; enables `server`, `client`, `http` and `auth` |
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond the types |

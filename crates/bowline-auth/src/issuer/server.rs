@@ -283,7 +283,9 @@ impl AuthorizationServer {
             Endpoint::Authorize if *method == Method::GET => {
                 return authorize::ask(self, request.uri().query().unwrap_or_default(), moment);
             }
-            Endpoint::Authorize if *method == Method::POST && !is_own_page(request.headers()) => {
+            Endpoint::Authorize
+                if *method == Method::POST && !is_own_page(self.issuer.as_str(), request.headers()) =>
+            {
                 page::refusal(StatusCode::FORBIDDEN, "The answer was sent by another page.")
             }
             Endpoint::Authorize if *method == Method::POST => authorize::decide(self, request.body(), moment),
@@ -351,12 +353,12 @@ impl AuthorizationServer {
 
 /// Whether a form was sent by a page of this server. Other pages cannot read the key of a consent page, so this is a second
 /// barrier.
-fn is_own_page(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_own_origin = match text(header::ORIGIN) {
-        None => true,
-        Some(origin) => origin.split_once("://").map(|(_, authority)| authority) == text(header::HOST),
-    };
+fn is_own_page(issuer: &str, headers: &HeaderMap) -> bool {
+    // Compared with the issuer and not with `Host`, which a page with a name of its own chooses.
+    let is_own_origin = headers.get(header::ORIGIN).is_none_or(|origin| {
+        let (own, origin) = (Url::split(issuer), origin.to_str().ok().map(Url::split));
+        matches!((own, origin), (Ok(own), Some(Ok(origin))) if own.is_same_origin(&origin))
+    });
     let site = headers.get("sec-fetch-site");
     is_own_origin && site.is_none_or(|site| site == "same-origin" || site == "none")
 }

@@ -81,6 +81,7 @@ pub(crate) fn check_redirect_uri(text: &str) -> Result<(), Error> {
     let unfit = |reason: &str| Error::misuse(format!("`{text}` is not usable as redirect URI: {reason}"));
     let scheme = text.split(':').next().unwrap_or_default();
     let is_private = scheme.contains('.')
+        && scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-+".contains(&byte))
         && text.bytes().all(|byte| byte.is_ascii_graphic())
         && text.len() > scheme.len()

@@ -76,6 +76,11 @@ impl Introspection {
             None if claims.get("aud").is_some() => {}
             _ => return Err(Refusal::invalid("the issuer does not call the token an access token")),
         }
+        let is_bound = claims.text("token_type")?.is_some_and(|kind| kind.eq_ignore_ascii_case("dpop"));
+        if is_bound && claims.get("cnf").is_none() {
+            // Without the key it would count as a token for everybody.
+            return Err(Refusal::invalid("the token is bound to a key that the issuer does not name"));
+        }
         check_time(&claims, Duration::from_secs(expected.now))?;
         let has_audience = claims.get("aud").is_some() || self.requires_audience;
         if has_audience && !claims.has_audience(|audience| expected.is_for_us([audience]))? {

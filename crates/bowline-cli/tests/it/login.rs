@@ -127,7 +127,14 @@ fn without_a_browser_the_redirected_url_is_pasted() {
 #[test]
 fn a_code_is_entered_on_another_device() {
     let (place, issuer) = (Place::new(), issuer());
-    let mut login = Background::start(place.program(&["login", &issuer.server(), "--device"]));
+    let exception = ["--allow-exception", "issuer-slash"];
+    let mut login = Background::start(place.program(&[
+        "login",
+        &issuer.server(),
+        "--device",
+        exception[0],
+        exception[1],
+    ]));
     assert_eq!(login.message("/activate").trim(), format!("{}/activate", issuer.url));
     login.message("and enter the code WDJB-MJHT");
     issuer.wait(|state| state.requests.contains_key("/token"));
@@ -137,6 +144,9 @@ fn a_code_is_entered_on_another_device() {
     assert!(!told.contains(CANARY), "{told}");
     let (told, code) = ping(&place, &issuer);
     assert_eq!(code, Some(0), "{told}");
+    // Refreshes need the exception, too.
+    let (told, _) = place.run(&["whoami"]);
+    assert!(told.contains("allowed  issuer-slash"), "{told}");
 }
 
 #[test]

@@ -137,15 +137,19 @@ impl Background {
 
     /// Returns the first line of its standard error that contains a text.
     pub(crate) fn message(&mut self, wanted: &str) -> String {
-        let mut messages = BufReader::new(self.child.stderr.as_mut().expect("it is a pipe"));
-        loop {
-            let mut line = String::new();
-            let count = messages.read_line(&mut line).expect("it is text");
-            assert!(count > 0, "no message with `{wanted}`");
-            if line.contains(wanted) {
-                return line;
+        let messages = self.child.stderr.as_mut().expect("it is a pipe");
+        let mut line = Vec::new();
+        // One byte at a time: what follows the line stays in the pipe for the next call.
+        for byte in messages.bytes() {
+            line.push(byte.expect("it is a pipe"));
+            if line.ends_with(b"\n") {
+                let text = String::from_utf8(std::mem::take(&mut line)).expect("it is text");
+                if text.contains(wanted) {
+                    return text;
+                }
             }
         }
+        panic!("no message with `{wanted}`");
     }
 
     #[cfg(unix)]

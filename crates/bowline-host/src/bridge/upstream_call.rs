@@ -234,7 +234,7 @@ async fn relay(
 }
 
 /// Converts an error of a server to one of the host. Codes about connections and versions concern the connection of the
-/// server, not that of the caller.
+/// server, not that of the caller. So do scopes: a server must not choose what a caller asks its issuer for.
 fn for_caller(server: &str, error: &RpcError) -> RpcError {
     let about_the_connection = matches!(
         error.code,
@@ -244,6 +244,7 @@ fn for_caller(server: &str, error: &RpcError) -> RpcError {
             | error_code::HEADER_MISMATCH
             | error_code::MISSING_CLIENT_CAPABILITY
             | error_code::UNSUPPORTED_PROTOCOL_VERSION
+            | error_code::INSUFFICIENT_SCOPE
     );
     if about_the_connection {
         return RpcError::internal(format!("the server `{server}`: {}", error.message));

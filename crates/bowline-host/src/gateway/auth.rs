@@ -66,7 +66,7 @@ pub(super) fn check(
     let is_ambiguous = |rule: &&RuleConfig| rule.effect == Effect::Allow && rule.issuer.is_none();
     for rule in config.rules.iter().filter(|_| auth.issuers.len() > 1).filter(is_ambiguous) {
         // A user is known by the issuer and the name. Each issuer chooses its names.
-        if let Some(user) = &rule.principal {
+        if let Some(user) = rule.principal.as_ref().or(rule.caller.as_ref()) {
             let place = rule.origin.short();
             let message = format!("{place}: the rule allows the user `{user}` of every issuer; add `issuer`");
             problems.push(Problem::new("rules", message));

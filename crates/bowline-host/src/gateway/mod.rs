@@ -193,6 +193,10 @@ impl Gateway {
 
     /// Returns the endpoint, which also accepts the address of a socket as host.
     fn http_on(&self, address: Option<SocketAddr>) -> Result<HttpService, GatewayError> {
+        if self.inner.auth.is_some() && self.inner.consent.audience != Audience::Shared {
+            let reason = "the gateway was built for stdio only; set the address with `serves`";
+            return Err(GatewayError::of("gateway.auth", reason));
+        }
         let token = self.inner.token.clone().map_err(|problem| GatewayError::new(vec![problem]))?;
         let handle = self.open().map_err(|error| GatewayError::of("gateway", error))?;
         let config = self.config();

@@ -35,9 +35,17 @@ impl Credentials {
 
     /// Builds the upstream of a server with a URL.
     pub(super) fn apply(&self, entry: &UpstreamConfig, http: HttpUpstream) -> Result<Upstream, LaunchError> {
-        let Some(mut settings) = LoginSettings::from_config(entry)? else { return Ok(Upstream::to(http)) };
-        if self.is_shared && settings.issuer.is_none() {
-            // The server names the authorization server, and must not lead the gateway into its own network.
+        let Some(mut settings) = LoginSettings::from_config(entry)? else {
+            if self.is_shared && entry.settings.auth == Some(AuthMode::User) {
+                return Err(LaunchError::new(
+                    "`auth = \"user\"` conflicts with an `Authorization` header or `headers_helper`, which all users \
+                     would share; remove one of them",
+                ));
+            }
+            return Ok(Upstream::to(http));
+        };
+        if self.is_shared {
+            // The server names URLs, and must not lead the gateway into its own network. A configured issuer may be there.
             settings.networks = Networks::Public;
         }
         match entry.settings.auth {
@@ -106,7 +114,10 @@ pub(super) fn share(upstream: &Upstream, configured: Share) -> Share {
 pub(crate) fn account_of(principal: &str) -> Option<String> {
     let parts: Vec<Option<String>> = serde_json::from_str(principal).ok()?;
     match parts.as_slice() {
-        [Some(issuer), Some(subject), _] if !issuer.is_empty() && !subject.is_empty() => {
+        // Without a user, the client takes the place of the subject. A client is not a user.
+        [Some(issuer), Some(subject), client]
+            if !issuer.is_empty() && !subject.is_empty() && client.as_ref() != Some(subject) =>
+        {
             serde_json::to_string(&[issuer, subject]).ok()
         }
         _ => None,
@@ -163,6 +174,8 @@ mod tests {
         assert_eq!(ada.as_deref(), Some(r#"["https://as.example","ada"]"#));
         assert_eq!(account(r#"["https://as.example","ada",null]"#), ada);
         assert_ne!(account(r#"["https://other.example","ada","app"]"#), ada);
+        // A client that acts for itself is not a user of the same name.
+        assert_eq!(account(r#"["https://as.example","ada","ada"]"#), None);
         for nobody in
             ["", "token", r#""ada""#, r#"["https://as.example"]"#, r#"["","ada","app"]"#, "[null,\"a\",null]"]
         {

@@ -7,6 +7,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 const MASK: &str = "***";
 
+/// Parameters of a login page. Whoever knows them before the login ends can log the user in to another account.
+const LOGIN_PARAMETERS: [&str; 6] = ["state", "code", "code_challenge", "nonce", "login_hint", "user_code"];
+
 /// Shorter values would match unrelated text.
 const SHORTEST: usize = 4;
 
@@ -53,7 +56,9 @@ impl Redactor {
         let (scheme, authority) = (parts.scheme, parts.masked_authority(MASK));
         let (path, query) = parts.tail.split_at(parts.tail.find(['?', '#']).unwrap_or(parts.tail.len()));
         let parameter = |parameter: &str| match parameter.split_once('=') {
-            Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
+            Some((name, _)) if is_secret_name(name) || LOGIN_PARAMETERS.contains(&name) => {
+                format!("{name}={MASK}")
+            }
             _ => parameter.to_owned(),
         };
         let query = query.split_inclusive(['?', '#', '&']).map(|part| {
@@ -113,6 +118,10 @@ mod tests {
                 "https://a.example/p?x=1&access_token=***&y=2#key=***",
             ),
             ("https://u:p@a.example", "https://***@a.example"),
+            (
+                "https://a.example/authorize?client_id=c&state=s&code_challenge=x&scope=a",
+                "https://a.example/authorize?client_id=c&state=***&code_challenge=***&scope=a",
+            ),
             ("file:///srv/a?b", "file:///srv/a?b"),
             ("plain?token=x", "plain?token=x"),
         ] {

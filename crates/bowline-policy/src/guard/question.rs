@@ -235,7 +235,7 @@ impl Guard {
             Ok(()) => Ok((ElicitResult::consent(), "the page was opened")),
             Err(error) => {
                 // Do not report success for a page that was not opened.
-                tracing::warn!(%error, url = %url, "the page could not be opened");
+                tracing::warn!(%error, "the page could not be opened");
                 let reason = format!("the page could not be opened: {error}");
                 Err(Refusal::new(RefusalKind::Cancelled, DecidedBy::Check, reason))
             }

@@ -42,6 +42,12 @@ fn a_new_file_is_private() {
     let path = folder.path().join("state.db");
     let _store = Sqlite::open(&path).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+    let error = Sqlite::open(&path).unwrap_err();
+    assert!(
+        error.to_string().ends_with("other users can access it (mode 640); run `chmod 600` on it"),
+        "{error}"
+    );
     // The log takes the mode of the file.
     assert_eq!(
         std::fs::metadata(folder.path().join("state.db-wal")).unwrap().permissions().mode() & 0o777,
@@ -54,6 +60,8 @@ fn a_file_that_is_not_ours_is_refused_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     std::fs::write(&path, "not a database, but a text of more than one hundred bytes. ".repeat(20)).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = Sqlite::open(&path).unwrap_err();
     assert!(error.to_string().ends_with("file is not a database"), "{error}");

@@ -6,6 +6,7 @@ use bowline_host::Gateway;
 use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent};
 use bowline_server::{Resource, Server, Tool};
+use bowline_types::RpcError;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -274,6 +275,9 @@ async fn mistakes_in_the_protection_prevent_the_start() {
     let offline = by("scopes = [\"offline_access\"]");
     assert!(build(&offline, "127.0.0.1:7337").unwrap_err().to_string().contains("offline_access"));
     // A user is known by name and issuer. A rule with the name alone would allow a user of each issuer.
+    let stdio = Gateway::builder(config(&by(""))).environment(environment()).serves(None).build().unwrap();
+    let error = stdio.http().unwrap_err().to_string();
+    assert!(error.contains("built for stdio only"), "{error}");
     let rules = "[[rules]]\neffect = \"allow\"\nprincipal = \"ada\"\n\
         [[rules]]\neffect = \"deny\"\nprincipal = \"ada\"\n\
         [[rules]]\neffect = \"allow\"\nprincipal = \"ada\"\nissuer = \"https://a.example\"\n";
@@ -322,6 +326,23 @@ async fn rules_decide_by_scope_and_claim() {
     check(json!({ "sub": "robot", "client_id": "ci-7" }), "far__trace", true).await;
     check(json!({ "sub": "robot", "client_id": "app" }), "far__trace", false).await;
     check(json!({ "sub": "ada", "client_id": "ci-7" }), "far__trace", false).await;
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn v62_a_server_does_not_choose_the_scopes_that_callers_ask_for() {
+    // V-62
+    let issuer = Issuer::new("auth-upstream-scopes");
+    let gateway = build(&format!("{}[[rules]]\neffect = \"allow\"\n", issuer.section("")));
+    let greedy = Tool::new("greedy").handler(|| -> Result<String, bowline_server::Error> {
+        Err(bowline_server::Error::rpc(RpcError::insufficient_scope(["admin"])))
+    });
+    gateway.host().add("here", Server::new("here").tool(greedy).build().unwrap());
+    let endpoint = gateway.http().unwrap();
+    let told = call(&endpoint, Some(&issuer.of("ada")), "here__greedy", json!({})).await;
+    assert_ne!(told.status, 403, "{}", told.text);
+    assert!(!told.headers.contains_key("www-authenticate"), "{:?}", told.headers);
+    assert!(told.text.contains("the server `here`"), "{}", told.text);
     gateway.close().await;
 }
 

@@ -83,7 +83,7 @@ impl Inner {
         let stored_key = key.accept(issued.scheme, &server.issuer)?;
         let mut tokens = issued.bind(server, Some(&registration), resource, scopes, now());
         tokens.key = stored_key;
-        *record = self.update(|record| record.log_in(Some(registration), tokens.clone())).await?;
+        *record = self.keep_login(registration, tokens.clone()).await?;
         Ok(tokens)
     }
 

@@ -27,9 +27,14 @@ pub(super) struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher for logins at the MCP server at `server`.
-    pub(super) fn new(poster: Poster, server: &str, networks: Networks) -> Self {
-        let hosts = LearnedHosts::new(server, networks);
+    /// A fetcher for logins at the MCP server at `server`. `configured` are URLs that the user named.
+    pub(super) fn new<'a>(
+        poster: Poster,
+        server: &str,
+        networks: Networks,
+        configured: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let hosts = LearnedHosts::new(server, networks).trust(configured);
         Self { poster: poster.max_answer(MAX_BODY).resolver(hosts.clone()), hosts }
     }
 

@@ -331,9 +331,6 @@ impl Inner {
         let offered = server.auth_methods.as_deref();
         let auth = ClientAuth::new(&registration, self.secret_of(&registration), offered);
         registration.method = Some(auth.method());
-        if self.login.keeps_secret && registration.origin == ClientOrigin::Configured {
-            registration.secret.clone_from(&self.login.client.secret);
-        }
         let request = TokenRequest {
             issuer: &server.issuer,
             endpoint: &server.token_endpoint,
@@ -347,14 +344,25 @@ impl Inner {
         let stored_key = key.accept(issued.scheme, &server.issuer)?;
         let mut tokens = issued.bind(server, Some(&registration), resource, scopes, now());
         tokens.key = stored_key;
-        let exceptions = self.rules.exceptions();
-        *record = self
-            .update(|record| {
-                record.log_in(Some(registration), tokens.clone());
-                record.exceptions = exceptions;
-            })
-            .await?;
+        *record = self.keep_login(registration, tokens.clone()).await?;
         Ok(tokens)
+    }
+
+    /// Keeps the tokens of a login, with what their refreshes need.
+    pub(super) async fn keep_login(
+        &self,
+        mut registration: Registration,
+        tokens: TokenSet,
+    ) -> Result<Record, Error> {
+        if self.login.keeps_secret && registration.origin == ClientOrigin::Configured {
+            registration.secret.clone_from(&self.login.client.secret);
+        }
+        let exceptions = self.rules.exceptions();
+        let keep = |record: &mut Record| {
+            record.log_in(Some(registration), tokens);
+            record.exceptions = exceptions;
+        };
+        self.update(keep).await
     }
 
     async fn prepare_redirect(&self, bound: Option<&str>) -> Result<Box<dyn Redirect>, Error> {

@@ -31,7 +31,8 @@ pub enum Networks {
 /// the MCP server itself is the choice of the user, so it is not checked.
 #[derive(Clone, Debug)]
 pub(crate) struct LearnedHosts {
-    server: String,
+    /// The host of the server, and hosts that the user configured.
+    trusted: Vec<String>,
     networks: Networks,
     allows_loopback: bool,
     lookup: Arc<dyn Resolve>,
@@ -53,13 +54,23 @@ impl LearnedHosts {
         let server = host_of(server);
         let is_loopback = server.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         let allows_loopback = networks == Networks::Desktop && (is_loopback || server == "localhost");
-        Self { server, networks, allows_loopback, lookup: Arc::new(SystemLookup) }
+        Self { trusted: vec![server], networks, allows_loopback, lookup: Arc::new(SystemLookup) }
+    }
+
+    /// Also allows the hosts of URLs that the user configured.
+    pub(crate) fn trust<'a>(mut self, urls: impl IntoIterator<Item = &'a str>) -> Self {
+        self.trusted.extend(urls.into_iter().map(host_of).filter(|host| !host.is_empty()));
+        self
+    }
+
+    fn is_trusted(&self, host: &str) -> bool {
+        self.trusted.iter().any(|trusted| trusted == host)
     }
 
     /// Checks the host of a URL by its spelling. With a proxy, which resolves names itself, this is the only check.
     pub(crate) fn check(&self, url: &str) -> Result<(), String> {
         let host = host_of(url);
-        if host == self.server {
+        if self.is_trusted(&host) {
             return Ok(());
         }
         let Some(parsed) = SpelledHost::parse(&host) else {
@@ -100,7 +111,7 @@ impl Resolve for LearnedHosts {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
         Box::pin(async move {
             let addresses = self.lookup.resolve(host, port).await?;
-            if plain(host).to_ascii_lowercase() != self.server {
+            if !self.is_trusted(&plain(host).to_ascii_lowercase()) {
                 for address in &addresses {
                     self.check_address(host, address.ip()).map_err(io::Error::other)?;
                 }

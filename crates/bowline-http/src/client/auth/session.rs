@@ -93,7 +93,9 @@ impl Session {
         let issuer = login.issuer.clone().map(Issuer::new).transpose()?;
         let resource = login.resource.clone().map(Resource::new).transpose()?;
         login.client.client_id = login.client_id.clone().map(ClientId::new).transpose()?;
-        let fetcher = Fetcher::new(poster, url, login.networks);
+        let endpoints = login.endpoints.iter().flat_map(|(authorization, token)| [authorization, token]);
+        let configured = login.issuer.iter().chain(endpoints).map(String::as_str);
+        let fetcher = Fetcher::new(poster, url, login.networks, configured);
         let inner = Inner {
             login,
             rules,

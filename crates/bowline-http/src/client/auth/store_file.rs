@@ -52,7 +52,8 @@ impl FileStore {
         Ok(Self { folder, lock_timeout: LOCK_TIMEOUT, sealing: None })
     }
 
-    /// Seals records with this key. Records that are not sealed yet can be read, and are sealed when they are written again.
+    /// Seals records with this key. A record that is not sealed is an error: whoever can write the folder could have put it
+    /// there.
     #[must_use]
     pub fn sealed_with(mut self, key: SealingKey) -> Self {
         self.sealing = Some(key);
@@ -125,7 +126,8 @@ fn parse(path: &Path, text: &Secret, sealing: Option<&SealingKey>) -> Result<(St
     })?;
     let key = StoreKey::new(&name.server, &name.account).map_err(|error| damaged(error.to_string()))?;
     let opened = match (&name.sealed, sealing) {
-        (None, _) => None,
+        (None, None) => None,
+        (None, Some(_)) => return Err(damaged("it is not sealed".to_owned())),
         (Some(sealed), Some(sealing)) => {
             let opened = sealing.open(&sealing_context(&name.server, &name.account), sealed);
             Some(opened.ok_or_else(|| damaged("it is sealed with another key, or was changed".to_owned()))?)

@@ -156,10 +156,11 @@ async fn v58_each_record_has_its_own_lock() {
 async fn v57_a_sealed_file_contains_no_secret_and_opens_only_with_its_key() {
     let folder = Folder::new();
     let sealing = |byte: u8| SealingKey::new(&[byte; SealingKey::LENGTH]).unwrap();
-    // A file of a store without a key is read, and sealed when it is written again.
+    // A file that anybody could have written is refused.
     folder.store().save(&key(""), &record("canary-access")).await.unwrap();
     let store = folder.store().sealed_with(sealing(1));
-    assert_eq!(store.load(&key("")).await.unwrap(), Some(record("canary-access")));
+    let error = store.load(&key("")).await.unwrap_err();
+    assert!(error.is_store() && error.to_string().contains("it is not sealed"), "{error}");
     store.save(&key(""), &record("canary-access")).await.unwrap();
     let file = fs::read_to_string(store.path(&key(""))).unwrap();
     assert!(!file.contains("canary") && file.contains("https://notes.example/mcp"), "{file}");

@@ -199,6 +199,8 @@ impl Protection {
                 let unbound =
                     || Refused::InvalidToken("the token is not bound to a key; send it as `Bearer`".into());
                 let caller = caller.ok_or_else(unbound)?;
+                // The verification may have waited for the issuer.
+                let now = (parts.clock)();
                 let path = request.uri.path();
                 match location {
                     Location::Resource => {
@@ -301,10 +303,13 @@ impl Protection {
         response
     }
 
-    /// How long a stream that `caller` opens now may last: until its token expires, and the tolerated skew of clocks.
+    /// How long a stream that `caller` opens now may last: until its token expires, and the tolerated skew of clocks. Without
+    /// an expiry, as long as a verdict on a token counts: nobody else would notice that the token was revoked.
     pub(in crate::server) fn stream_time(&self, caller: &Caller) -> Option<Duration> {
-        let end = caller.expiry()?.saturating_add(CLOCK_SKEW);
-        let left = end.saturating_sub((self.shared.parts.clock)());
+        let parts = &self.shared.parts;
+        let now = (parts.clock)();
+        let end = caller.expiry().unwrap_or_else(|| now.saturating_add(parts.verifier.max_age()));
+        let left = end.saturating_add(CLOCK_SKEW).saturating_sub(now);
         Some(Duration::from_secs(left).min(YEAR))
     }
 }
