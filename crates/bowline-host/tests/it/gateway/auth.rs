@@ -719,7 +719,7 @@ async fn the_configuration_of_the_team_page_works() {
     let operator = || json!({ "groups": ["operators"] });
     check(operator(), "database__query", json!({ "sql": "select 1" }), "select 1").await;
     let salaries = json!({ "sql": "select * from salaries" });
-    check(operator(), "database__query", salaries, "Salaries are confidential.").await;
+    check(operator(), "database__query", salaries, "Do not query salaries.").await;
     gateway.host().guard().audit().unwrap().flush();
     let log = std::fs::read_to_string(log).unwrap();
     assert_eq!(log.lines().filter(|line| line.contains(r#""event":"decision""#)).count(), 7, "{log}");
