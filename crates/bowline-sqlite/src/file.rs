@@ -127,8 +127,9 @@ fn create_private(path: &Path) -> io::Result<()> {
 #[cfg(unix)]
 fn check_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
+    const OTHERS: u32 = 0o077;
     let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 {
+    if mode & OTHERS == 0 {
         return Ok(());
     }
     let reason = format!("other users can access it (mode {mode:o}); run `chmod 600` on it");

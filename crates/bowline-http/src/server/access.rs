@@ -30,7 +30,7 @@ impl Protection {
         match *self {}
     }
 
-    fn stream_time(&self, _: &Caller) -> Option<Duration> {
+    fn stream_time(&self, _: &Caller) -> Duration {
         match *self {}
     }
 }
@@ -137,7 +137,7 @@ impl Access {
 
     /// Returns the maximum duration of a stream for notifications; `None` means unlimited.
     pub(super) fn stream_time(&self) -> Option<Duration> {
-        self.protection.as_ref()?.stream_time(self.caller.as_ref()?)
+        Some(self.protection.as_ref()?.stream_time(self.caller.as_ref()?))
     }
 
     /// Turns the error of a handler that requires more scopes into a challenge.

@@ -305,12 +305,12 @@ impl Protection {
 
     /// How long a stream that `caller` opens now may last: until its token expires, and the tolerated skew of clocks. Without
     /// an expiry, as long as a verdict on a token counts: nobody else would notice that the token was revoked.
-    pub(in crate::server) fn stream_time(&self, caller: &Caller) -> Option<Duration> {
+    pub(in crate::server) fn stream_time(&self, caller: &Caller) -> Duration {
         let parts = &self.shared.parts;
         let now = (parts.clock)();
         let end = caller.expiry().unwrap_or_else(|| now.saturating_add(parts.verifier.max_age()));
         let left = end.saturating_add(CLOCK_SKEW).saturating_sub(now);
-        Some(Duration::from_secs(left).min(YEAR))
+        Duration::from_secs(left).min(YEAR)
     }
 }
 
