@@ -139,9 +139,10 @@ impl Background {
     pub(crate) fn message(&mut self, wanted: &str) -> String {
         let messages = self.child.stderr.as_mut().expect("it is a pipe");
         let mut line = Vec::new();
+        let mut byte = [0];
         // One byte at a time: what follows the line stays in the pipe for the next call.
-        for byte in messages.bytes() {
-            line.push(byte.expect("it is a pipe"));
+        while messages.read(&mut byte).expect("it is a pipe") > 0 {
+            line.extend(byte);
             if line.ends_with(b"\n") {
                 let text = String::from_utf8(std::mem::take(&mut line)).expect("it is text");
                 if text.contains(wanted) {
