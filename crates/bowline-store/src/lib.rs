@@ -12,6 +12,8 @@
 //! The clock of the store decides about leases, due times and expiry. Times are given as durations and read as [`Time`]s
 //! of that clock.
 //!
+//! [`Store`] is what servers use: the records and the bus of one namespace, with limits and keys.
+//!
 //! ```
 //! use std::time::Duration;
 //! use bowline_store::{Key, Memory, Put, PutError, Records};
@@ -32,6 +34,7 @@
 
 mod bus;
 mod error;
+mod hints;
 #[cfg(feature = "kit")]
 #[cfg_attr(docsrs, doc(cfg(feature = "kit")))]
 pub mod kit;
@@ -41,9 +44,11 @@ mod name;
 mod record;
 mod records;
 mod sealed;
+mod store;
 
 pub use bus::{Bus, Heard, MAX_HINT_BYTES, Message};
 pub use error::{ErrorKind, PutError, StoreError};
+pub use hints::Hints;
 pub use limits::{Limited, Limits};
 pub use memory::{Memory, MemoryBus};
 pub use name::{Group, InvalidName, Key, MAX_NAME_BYTES, Queue, Topic};
@@ -52,3 +57,4 @@ pub use records::{
     ClaimChange, ClaimRequest, DueChange, Durability, Expect, Held, MAX_VALUE_BYTES, Put, Records, TtlChange,
 };
 pub use sealed::Sealed;
+pub use store::{DEFAULT_NAMESPACE, Namespace, Reach, Store, StoreBuilder};

@@ -7,12 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use futures_core::stream::BoxStream;
-use futures_util::stream;
-use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use crate::{
-    Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Expect, Group, Heard, Key, Message, NodeId, Owner,
+    Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Expect, Group, Heard, Hints, Key, Message, NodeId, Owner,
     Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
 };
 
@@ -353,43 +351,25 @@ impl Records for Memory {
     }
 }
 
-/// How many hints a slow subscriber may be behind.
-const BUS_CAPACITY: usize = 1024;
-
 /// Carries hints inside one process.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct MemoryBus {
-    sender: broadcast::Sender<Message>,
-}
-
-impl Default for MemoryBus {
-    fn default() -> Self {
-        Self::new()
-    }
+    hints: Hints,
 }
 
 impl MemoryBus {
     /// A bus without subscribers.
     pub fn new() -> Self {
-        Self { sender: broadcast::Sender::new(BUS_CAPACITY) }
+        Self::default()
     }
 }
 
 impl Bus for MemoryBus {
     fn publish(&self, message: Message) {
-        // Fails if nobody listens.
-        let _ = self.sender.send(message);
+        self.hints.send(Heard::Message(message));
     }
 
     fn subscribe(&self) -> BoxStream<'static, Heard> {
-        let next = |mut receiver: broadcast::Receiver<Message>| async move {
-            let heard = match receiver.recv().await {
-                Ok(message) => Heard::Message(message),
-                Err(broadcast::error::RecvError::Lagged(_)) => Heard::Gap,
-                Err(broadcast::error::RecvError::Closed) => return None,
-            };
-            Some((heard, receiver))
-        };
-        Box::pin(stream::unfold(self.sender.subscribe(), next))
+        self.hints.subscribe()
     }
 }
