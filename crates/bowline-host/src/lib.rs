@@ -13,12 +13,14 @@ mod aggregate;
 mod bridge;
 pub mod gateway;
 mod host;
+mod tap;
 mod upstream;
 
 pub use aggregate::{MAX_NAME, exposed_name};
 pub use bowline_config::{Share, Start};
 pub use gateway::Gateway;
-pub use host::{Host, HostBuilder, Telemetry};
+pub use host::{Host, HostBuilder, Offered, ServerOffer, Telemetry};
+pub use tap::{ConsentGiven, ServerMessage, Tap, TapEvent, current_call};
 pub use upstream::{
     Health, HttpUpstream, LaunchError, LoginSettings, MachineLogin, Reach, Upstream, UpstreamStatus,
 };

@@ -62,5 +62,6 @@ pub use server::{
 };
 #[cfg(feature = "server")]
 pub use server::{
-    Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,
+    Authority, Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestBody,
+    RequestFilter, ServeHttp, serve,
 };

@@ -6,7 +6,9 @@ use bowline_types::{
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::rules::Action;
@@ -24,6 +26,35 @@ pub trait Gate: Send + Sync {
 impl<G: Gate + ?Sized> Gate for Arc<G> {
     fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
         (**self).ask(question)
+    }
+}
+
+/// Asks several gates at once. The first answer counts, and the question is withdrawn from the others.
+#[derive(Clone)]
+pub struct FirstOf(Vec<Arc<dyn Gate>>);
+
+/// Returns a gate that asks all `gates` at once; the first answer counts.
+pub fn first_of(gates: impl IntoIterator<Item = Arc<dyn Gate>>) -> FirstOf {
+    FirstOf(gates.into_iter().collect())
+}
+
+impl Gate for FirstOf {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
+        let mut asked: Vec<_> = self.0.iter().map(|gate| gate.ask(question.clone())).collect();
+        Box::pin(poll_fn(move |context| {
+            let answers = asked.iter_mut().map(|asked| asked.as_mut().poll(context));
+            let answer = answers.into_iter().find(Poll::is_ready);
+            if answer.is_some() {
+                asked.clear();
+            }
+            answer.unwrap_or(Poll::Pending)
+        }))
+    }
+}
+
+impl fmt::Debug for FirstOf {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("FirstOf").field(&self.0.len()).finish()
     }
 }
 
@@ -279,6 +310,8 @@ pub struct Granted {
     pub covers: Covers,
     /// The changed request or response. Its kind must match the question. A form requires it.
     pub edit: Option<Edit>,
+    /// Whether the gate has opened the URL of a [`Question::Visit`] itself, perhaps on another machine.
+    pub opened: bool,
 }
 
 /// A changed request or response.

@@ -28,7 +28,7 @@ pub use answers::{Answered, Answers, Remembered, Topic};
 pub use bowline_client::{Opener, ShownUrl, SystemOpener, UrlError, UrlWarning};
 pub use consent::{Audience, Consent, default_consent};
 pub use definition::{Definition, Digest};
-pub use gate::{Covers, Edit, Gate, Granted, Question, Scope, Verdict};
+pub use gate::{Covers, Edit, FirstOf, Gate, Granted, Question, Scope, Verdict, first_of};
 pub use guard::{
     CallFacts, Clock, Ended, Facts, Guard, GuardBuilder, NewTools, Permit, Refusal, RefusalKind, Sampling,
 };

@@ -1,6 +1,7 @@
 //! Dispatches calls: finds the tool, resource or prompt that a call names, and runs it.
 
 use crate::{
+    observe::OnMessage,
     Ctx, Error,
     complete::CompletionRequest,
     error::Kind,
@@ -43,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) list_cache: CacheHint,
     pub(crate) page_size: usize,
+    /// Called for each message between the server and its clients.
+    pub(crate) on_message: Option<OnMessage>,
 }
 
 impl Core {

@@ -6,6 +6,7 @@ use crate::{
     hub::Updates,
     limits::Limits,
     method::{CustomHandlers, MethodHandler, NotificationHandler},
+    observe::{ObservedMessage, OnMessage},
     prompt::IntoPromptEntry,
     random,
     registry::Registry,
@@ -63,6 +64,7 @@ pub struct Server {
     subscription_guard: Option<SubscriptionGuard>,
     capabilities: Option<ServerCapabilities>,
     problem: Option<BuildError>,
+    on_message: Option<OnMessage>,
 }
 
 impl Server {
@@ -86,7 +88,16 @@ impl Server {
             subscription_guard: None,
             capabilities: None,
             problem: None,
+            on_message: None,
         }
+    }
+
+    /// Sets a function that is called with every message between the server and its clients, for traces and recordings.
+    ///
+    /// It runs in the task that has the message, so it must be fast and must not call the server.
+    pub fn on_message(mut self, observer: impl Fn(&ObservedMessage<'_>) + Send + Sync + 'static) -> Self {
+        self.on_message = Some(Arc::new(observer));
+        self
     }
 
     /// Sets the version of the server, usually `env!("CARGO_PKG_VERSION")`. Default: `0.0.0`.
@@ -420,6 +431,7 @@ impl Server {
             limits: self.limits,
             list_cache: self.list_cache,
             page_size: self.page_size,
+            on_message: self.on_message,
         });
         let dispatch: Arc<dyn Service> = match self.backend {
             Some(service) => Arc::new(Backend { core: Arc::clone(&core), service }),

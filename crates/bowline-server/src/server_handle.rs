@@ -4,6 +4,7 @@ use crate::{
     Result, ServeError, connection,
     dispatch::Core,
     limits::Limits,
+    observe::Observer,
     random, stdio,
     transport::{Listener, unix_time},
 };
@@ -48,6 +49,17 @@ impl ServerHandle {
     /// Returns the service that answers calls, with its middleware.
     pub fn service(&self) -> &Arc<dyn Service> {
         &self.service
+    }
+
+    /// Returns the observer of a new connection, if messages are observed. Transports that pass a [`RawFrame`](crate::transport::RawFrame)
+    /// need none.
+    pub fn observer(&self) -> Option<Observer> {
+        self.core.on_message.as_ref().map(Observer::new)
+    }
+
+    /// Returns whether messages are observed. Then transports put a [`RawFrame`](crate::transport::RawFrame) into the extensions.
+    pub fn is_observed(&self) -> bool {
+        self.core.on_message.is_some()
     }
 
     /// Returns the parameters of a tool that clients repeat in HTTP headers, or `None` if there are none or the tool is

@@ -13,7 +13,7 @@ use super::{
     rules::{self, ConsentSettings},
     secrets::secrets,
 };
-use crate::{Host, Telemetry, upstream::Credentials};
+use crate::{Host, Tap, Telemetry, upstream::Credentials};
 use bowline_config::{Config, Environment};
 use bowline_http::{Post, Poster};
 use bowline_policy::{
@@ -66,6 +66,7 @@ pub struct GatewayBuilder {
     consent: Option<Consent>,
     audience: Option<Serves>,
     without_asking: Vec<Rule>,
+    tap: Option<Arc<dyn Tap>>,
 }
 
 impl GatewayBuilder {
@@ -85,6 +86,7 @@ impl GatewayBuilder {
             consent: None,
             audience: None,
             without_asking: Vec::new(),
+            tap: None,
         }
     }
 
@@ -104,6 +106,12 @@ impl GatewayBuilder {
     /// gateway stops, and nothing is approved.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
+        self
+    }
+
+    /// Shows everything that happens in the gateway to `tap`. Default: nothing is captured.
+    pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
+        self.tap = Some(tap);
         self
     }
 
@@ -271,6 +279,9 @@ impl GatewayBuilder {
                 self.config.gateway.max_client_servers_per_user,
             )
             .disclosure(reload::disclosure(&self.config.disclosure));
+        if let Some(tap) = self.tap {
+            host = host.tap(tap);
+        }
         if self.attended {
             host = host.attended();
         } else if consent.consent != Consent::Deny {

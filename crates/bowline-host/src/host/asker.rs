@@ -6,7 +6,10 @@ use super::{
     pending_servers::PendingServers,
     route::{Route, Subject},
 };
-use crate::upstream::{CallHandle, Instance};
+use crate::{
+    tap::{Tap, TapEvent, current_call},
+    upstream::{CallHandle, Instance},
+};
 use bowline_models::Broker;
 use bowline_policy::{
     Action, Audience, CallFacts, Caller, Definition, Facts, Gate, Guard, Permit, Refusal, RefusalKind, Token,
@@ -26,6 +29,7 @@ use serde::Serialize;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Instant,
 };
 
 /// The error code that the protocol's examples use when a user declines.
@@ -94,6 +98,7 @@ pub(super) struct Asker {
     pub(super) pending: OnceLock<Arc<dyn PendingServers>>,
     /// Input and output tokens per server that were counted so far.
     pub(super) counted_tokens: Mutex<HashMap<Arc<str>, (u64, u64)>>,
+    pub(super) tap: Option<Arc<dyn Tap>>,
 }
 
 impl Asker {
@@ -278,7 +283,14 @@ impl Asker {
                 let sampling = self.guard.sample(&facts, *params).await;
                 self.count_consent(instance, &sampling);
                 let sampling = sampling.map_err(declined)?;
+                let started = Instant::now();
                 let result = broker.answer(&*instance.name, sampling.request.clone()).await;
+                if let Some(tap) = &self.tap {
+                    let (call, took) = (current_call(), started.elapsed());
+                    let error = result.as_ref().err().map(|error| error.message.to_string());
+                    let (call, error, server) = (call.as_ref(), error.as_deref(), &*instance.name);
+                    tap.event(&TapEvent::Model { call, server, error, took });
+                }
                 self.count_tokens(instance, broker);
                 to_json(&self.guard.sampled(&facts, &sampling, result?).await.map_err(declined)?)
             }

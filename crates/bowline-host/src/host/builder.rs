@@ -7,6 +7,7 @@ use super::{
 use crate::{
     MAX_NAME,
     bridge::ParkedCalls,
+    tap::Tap,
     upstream::{InstanceLimit, InstanceQuota, Upstream},
 };
 use bowline_models::Broker;
@@ -32,6 +33,7 @@ pub struct HostBuilder {
     disclosure: Disclosure,
     preface: Option<String>,
     client_servers: InstanceLimit,
+    tap: Option<Arc<dyn Tap>>,
 }
 
 impl HostBuilder {
@@ -48,6 +50,7 @@ impl HostBuilder {
             disclosure: Disclosure::default(),
             preface: None,
             client_servers: InstanceLimit::default(),
+            tap: None,
         }
     }
 
@@ -122,6 +125,12 @@ impl HostBuilder {
         self
     }
 
+    /// Shows everything that happens in the host to `tap`. Default: nothing is captured.
+    pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
     /// Builds the host. Starts nothing.
     pub fn build(self) -> Host {
         let tasks = Arc::new(Tasks::default());
@@ -134,6 +143,7 @@ impl HostBuilder {
             telemetry: self.telemetry.clone(),
             pending: OnceLock::new(),
             counted_tokens: Mutex::default(),
+            tap: self.tap.clone(),
         });
         let announcements = Announcements::new(self.preface, Arc::clone(&tasks));
         let metrics = Arc::clone(&self.telemetry.metrics);
@@ -153,6 +163,7 @@ impl HostBuilder {
             telemetry: self.telemetry,
             sessions: Mutex::default(),
             tasks,
+            tap: self.tap,
         });
         // The last one of a name counts. Retiring the others in the router would need a runtime.
         let upstreams: BTreeMap<_, _> = self.upstreams.into_iter().collect();

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     aggregate::without_prefix,
     bridge::or_cancelled,
+    tap::{self, Tap, TapEvent},
     upstream::{CallHandle, CallerKey, Instance, InstanceOwner},
 };
 use bowline_client::{BoxFuture, Notification};
@@ -25,7 +26,8 @@ impl InstanceOwner for InstanceEvents {
         request: InputRequest,
     ) -> BoxFuture<'static, Result<RawJson, RpcError>> {
         let inner = self.0.clone();
-        Box::pin(async move {
+        let origin = call.origin().cloned();
+        let answer = async move {
             let asker = Arc::clone(&inner.upgrade().ok_or_else(shut_down)?.asker);
             match asker.answerer(&instance, CallerView::of_handle(&call), &request) {
                 Answerer::Caller => {
@@ -47,7 +49,11 @@ impl InstanceOwner for InstanceEvents {
                     InputRequest::CreateMessage(_) | InputRequest::ListRoots => Err(error),
                 },
             }
-        })
+        };
+        match origin {
+            Some(origin) => Box::pin(tap::within(origin, answer)),
+            None => Box::pin(answer),
+        }
     }
 
     fn ask_outside_call(
@@ -83,7 +89,16 @@ impl InstanceOwner for InstanceEvents {
             inner.announcements.set_instructions(&inner.router.members());
             inner.announcements.publish_lists();
             inner.announcements.servers_changed.notify_waiters();
+            let Some(tap) = &inner.tap else { return };
+            let status = instance.status();
+            let connection = status.revision.map(|revision| (instance.connection(), revision));
+            tap.event(&TapEvent::State { server: &instance.name, health: &status.health, connection });
+            tap.event(&TapEvent::ListsChanged);
         }
+    }
+
+    fn tap(&self) -> Option<Arc<dyn Tap>> {
+        self.0.upgrade()?.tap.clone()
     }
 }
 
@@ -125,6 +140,7 @@ impl Inner {
         };
         self.router.invalidate();
         self.announcements.publish_list(changed);
+        self.tell(&TapEvent::ListsChanged);
     }
 
     /// Checks whether a client may subscribe to a resource: not if a rule denies reading it. If the owner is not known yet, no

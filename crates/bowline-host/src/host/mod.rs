@@ -10,6 +10,7 @@ mod call_record;
 mod caller_gate;
 mod completion;
 mod custom;
+mod inspect;
 mod instance_events;
 mod lists;
 mod meta_tools;
@@ -24,10 +25,12 @@ mod url_elicitation;
 
 pub use builder::HostBuilder;
 pub use call_record::Telemetry;
+pub use inspect::{Offered, ServerOffer};
 pub(crate) use pending_servers::PendingServers;
 
 use crate::{
     bridge::ParkedCalls,
+    tap::{self, Tap, TapEvent},
     upstream::{AskLogin, Health, Member, Upstream, UpstreamStatus},
 };
 use announcements::Announcements;
@@ -39,7 +42,7 @@ use bowline_proto::{
     subscribe::Change,
 };
 use bowline_search::Disclosure;
-use bowline_server::{Announcer, BuildError, Server, ServerHandle};
+use bowline_server::{Announcer, BuildError, CallOrigin, Server, ServerHandle};
 use bowline_telemetry::{ActiveSession, UpstreamState};
 use bowline_types::{
     Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
@@ -93,6 +96,8 @@ struct Inner {
     /// One per open session, for the metrics.
     sessions: Mutex<Vec<ActiveSession>>,
     tasks: Arc<Tasks>,
+    /// Sees what happens, if somebody watches.
+    tap: Option<Arc<dyn Tap>>,
 }
 
 impl Host {
@@ -110,6 +115,13 @@ impl Host {
         let server = server.guard_subscriptions(move |client, uri| {
             inner.upgrade().map_or(Ok(()), |inner| inner.may_subscribe(client, uri))
         });
+        let server = match &self.inner.tap {
+            Some(tap) => {
+                let tap = Arc::clone(tap);
+                server.on_message(move |message| tap.event(&TapEvent::Client(*message)))
+            }
+            None => server,
+        };
         let handle = server.capabilities(capabilities()).backend(self.clone()).build()?;
         if !self.inner.attach(handle.announcer()) {
             return Err(BuildError::new("the host is already open"));
@@ -128,6 +140,7 @@ impl Host {
         let inner = &self.inner;
         let member = inner.router.insert(name, upstream.into());
         inner.announcements.publish_lists();
+        inner.tell(&TapEvent::ListsChanged);
         // Before the host is opened nothing is started.
         if member.spec.start == Start::Eager && inner.announcements.is_open() {
             inner.router.start(&member);
@@ -139,6 +152,7 @@ impl Host {
         let was_removed = self.inner.router.remove(name);
         if was_removed {
             self.inner.announcements.publish_lists();
+            self.inner.tell(&TapEvent::ListsChanged);
         }
         self.inner.telemetry.metrics.forget(name);
         was_removed
@@ -260,6 +274,13 @@ impl Inner {
         true
     }
 
+    /// Tells whoever watches.
+    fn tell(&self, event: &TapEvent<'_>) {
+        if let Some(tap) = &self.tap {
+            tap.event(event);
+        }
+    }
+
     /// Renders the metrics with the present state of every server.
     fn render_metrics(&self) -> String {
         let metrics = &self.telemetry.metrics;
@@ -287,6 +308,19 @@ impl Service for Host {
         if call.is_notification {
             return Box::pin(inner.pass_notification(call));
         }
+        if inner.tap.is_some()
+            && let Some(origin) = call.extensions.get::<CallOrigin>().cloned()
+        {
+            return Box::pin(tap::within(origin, inner.route(call, notifier)));
+        }
+        inner.route(call, notifier)
+    }
+}
+
+impl Inner {
+    /// Finds who answers a call.
+    fn route(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        let inner = self;
         let Some(method) = call.method.known() else { return Box::pin(inner.route_call(call, notifier)) };
         match method {
             Method::ListTools

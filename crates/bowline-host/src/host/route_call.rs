@@ -11,14 +11,19 @@ use super::{
     route::{Route, Subject},
     url_elicitation::{self, UrlElicitation},
 };
-use crate::bridge::{Attempt, UpstreamCall, UpstreamReply, or_cancelled};
-use bowline_policy::{Ended, Gate, Permit};
+use crate::{
+    bridge::{Attempt, UpstreamCall, UpstreamReply, or_cancelled},
+    tap::{ClickGate, ConsentGiven, TapEvent, current_call},
+};
+use bowline_policy::{Ended, Gate, Permit, Refusal, RefusalKind};
 use bowline_proto::{
     replay::{OpenQuestions, Question, Replay},
     service::{Call, MethodName, Notifier, Outcome, Reply},
 };
-use bowline_types::{CallToolResult, InputRequest, InputRequests, Meta, RawJson, RawMap, RpcError};
+use bowline_server::CallOrigin;
+use bowline_types::{CallToolResult, Id, InputRequest, InputRequests, Meta, RawJson, RawMap, RpcError};
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 /// How often a call may ask before it fails.
 const MAX_ROUNDS: u32 = 10;
@@ -43,6 +48,9 @@ struct RoundState {
     is_consent: bool,
     /// The [`Route::target`] of the call. A retry must have the same.
     target: String,
+    /// The connection and id of this round, if somebody watches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<(u64, Id)>,
 }
 
 impl RoundState {
@@ -56,6 +64,7 @@ impl RoundState {
             is_url_elicitation: false,
             is_consent: false,
             target,
+            origin: current_call().map(|call| (call.connection, call.id)),
         }
     }
 }
@@ -95,6 +104,15 @@ impl Inner {
         record: &mut CallRecord<'_>,
     ) -> Result<Outcome, RpcError> {
         let state: Option<RoundState> = call.replay.kept(ROUND_STATE).and_then(|state| state.decode().ok());
+        if let (Some(tap), Some((connection, id))) = (&self.tap, state.as_ref().and_then(|state| state.origin.clone()))
+            && let Some(call) = current_call()
+        {
+            let earlier = CallOrigin::new(connection, id);
+            // A legacy call asks within one request.
+            if earlier != call {
+                tap.event(&TapEvent::Continued { call: &call, earlier: &earlier });
+            }
+        }
         let beginning = match state {
             Some(state) if state.is_consent => {
                 // The call starts from the beginning, now with the answer.
@@ -141,7 +159,15 @@ impl Inner {
         };
         record.routed(&route, call);
         let gate = self.asker.caller_gate(call);
-        let permit = self.asker.permit(&route, call, gate.as_ref().map(|gate| gate as &dyn Gate)).await;
+        let started = self.tap.is_some().then(Instant::now);
+        let click = started.and_then(|_| call.extensions.get::<ConsentGiven>());
+        let click = click.map(|_| ClickGate(self.asker.guard.gate()));
+        let asked = click.as_ref().map(|gate| gate as &dyn Gate);
+        let asked = asked.or_else(|| gate.as_ref().map(|gate| gate as &dyn Gate));
+        let permit = self.asker.permit(&route, call, asked).await;
+        if let Some(started) = started {
+            self.tell_decision(&route, &permit, started);
+        }
         let permit = match (permit, gate.and_then(CallerGate::into_question)) {
             (Ok(permit), _) => permit,
             (Err(_), Some(question)) if may_ask => {
@@ -155,6 +181,18 @@ impl Inner {
         let upstream_call = self.upstream_call(&route, call, notifier, route.params.clone(), record)?;
         let context = CallContext { route, permit: Some(permit) };
         Ok(Beginning::Running { call: upstream_call, completed_rounds: consent_rounds, context })
+    }
+
+    /// Tells whoever watches what the policy decided.
+    fn tell_decision(&self, route: &Route, permit: &Result<Permit, Refusal>, started: Instant) {
+        let Some(call) = current_call() else { return };
+        let reason = match permit {
+            Ok(permit) => permit.reason(),
+            Err(refusal) if refusal.kind() == RefusalKind::Deferred => return,
+            Err(refusal) => refusal.reason(),
+        };
+        let (call, server, allowed) = (&call, &*route.instance.name, permit.is_ok());
+        self.tell(&TapEvent::Decided { call, server, allowed, reason, took: started.elapsed() });
     }
 
     /// Continues a call with the answers of its caller.

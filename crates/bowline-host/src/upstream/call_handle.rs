@@ -4,6 +4,8 @@ use bowline_proto::{
     caller::Caller,
     service::{Call, CallNotification, ClientView, Notifier},
 };
+use crate::tap::current_call;
+use bowline_server::CallOrigin;
 use bowline_types::{InputRequest, LogMessageParams, ProgressParams, RawJson, RpcError};
 use std::{
     fmt,
@@ -30,6 +32,8 @@ struct Shared {
     client: Arc<ClientView>,
     /// What the access token of the call says.
     caller: Option<Arc<Caller>>,
+    /// Where the call came from, if somebody watches.
+    origin: Option<CallOrigin>,
     questions: mpsc::Sender<PendingQuestion>,
     state: Mutex<State>,
 }
@@ -47,7 +51,7 @@ impl CallHandle {
         let (client, caller) = (Arc::clone(&call.client), call.caller().cloned());
         let (questions, receiver) = mpsc::channel(MAX_QUEUED_QUESTIONS);
         let state = Mutex::new(State { notifier, last_activity: Instant::now(), pauses: 0 });
-        (Self(Arc::new(Shared { client, caller, questions, state })), receiver)
+        (Self(Arc::new(Shared { client, caller, origin: current_call(), questions, state })), receiver)
     }
 
     fn with_state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
@@ -62,6 +66,11 @@ impl CallHandle {
     /// Returns what the access token of the call says, if it has one.
     pub(crate) fn caller(&self) -> Option<&Arc<Caller>> {
         self.0.caller.as_ref()
+    }
+
+    /// Returns where the call came from, if somebody watches.
+    pub(crate) fn origin(&self) -> Option<&CallOrigin> {
+        self.0.origin.as_ref()
     }
 
     /// Sends further notifications to the caller of another round.

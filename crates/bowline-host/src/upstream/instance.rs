@@ -5,8 +5,10 @@ use super::{
     quota::{CallQuota, InstanceSlot},
     running_calls::{Attribution, RunningCalls},
 };
-use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay, is_accessible_root};
+use crate::tap::{ServerMessage, Tap, TapEvent, current_call};
+use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay, StderrMode, is_accessible_root};
 use bowline_config::Share;
+use bowline_server::transport::next_connection;
 use bowline_telemetry::UpstreamMetrics;
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
@@ -49,6 +51,11 @@ pub(crate) trait InstanceOwner: Send + Sync + 'static {
 
     /// Handles that an instance was started, failed to start, or lost its connection.
     fn state_changed(&self, instance: &Arc<Instance>);
+
+    /// Returns who watches the messages of servers, if somebody does.
+    fn tap(&self) -> Option<Arc<dyn Tap>> {
+        None
+    }
 }
 
 /// One instance of a server.
@@ -79,6 +86,8 @@ pub(crate) struct Instance {
     pub(crate) subscriptions: AtomicUsize,
     /// Set when it must not start any more. Aborts a start in progress.
     retired: watch::Sender<bool>,
+    /// The number of its connection, if somebody watches.
+    connection: AtomicU64,
 }
 
 struct State {
@@ -131,6 +140,7 @@ impl Instance {
             starts: AtomicU64::new(0),
             subscriptions: AtomicUsize::new(0),
             retired: watch::Sender::new(false),
+            connection: AtomicU64::new(0),
         })
     }
 
@@ -249,7 +259,23 @@ impl Instance {
         if let Some(interval) = self.spec.ping_interval {
             builder = builder.keep_alive(interval);
         }
-        let connected = builder.connect(Arc::clone(&self.spec.target)).await;
+        let mut target = Arc::clone(&self.spec.target);
+        if let Some(tap) = self.owner.tap() {
+            let connection = next_connection();
+            self.connection.store(connection, Ordering::Relaxed);
+            if let Some(command) = &self.spec.command {
+                let (tap, server) = (Arc::clone(&tap), Arc::clone(&self.name));
+                let output = move |line: &str| tap.event(&TapEvent::Output { server: &server, line });
+                target = Arc::new(command.clone().stderr(StderrMode::callback(output)));
+            }
+            let server = Arc::clone(&self.name);
+            builder = builder.on_frame(move |direction, frame| {
+                let call = current_call();
+                let message = ServerMessage::new(connection, &server, direction, frame, call.as_ref());
+                tap.event(&TapEvent::Server(message));
+            });
+        }
+        let connected = builder.connect(target).await;
         connected.map_err(|error| self.spec.describe_error(&error))
     }
 
@@ -390,6 +416,31 @@ impl Instance {
             && self.state().last_used.elapsed() >= limit
     }
 
+    /// Stops it. It starts again when it is needed.
+    pub(crate) async fn halt(self: &Arc<Self>) {
+        let _starting = self.connecting.lock().await;
+        let client = self.running();
+        self.set_phase(Phase::Idle);
+        if let Some(client) = client {
+            client.close().await;
+        }
+        self.owner.state_changed(self);
+    }
+
+    /// Lets the next start begin at once, also after a failed one.
+    pub(crate) fn forget_failure(&self) {
+        let mut state = self.state();
+        if matches!(state.phase, Phase::Failed { .. }) {
+            state.phase = Phase::Idle;
+            state.since = Instant::now();
+        }
+    }
+
+    /// Returns the number of its connection, for whoever watches.
+    pub(crate) fn connection(&self) -> u64 {
+        self.connection.load(Ordering::Relaxed)
+    }
+
     /// Prevents further starts. A running server is not stopped.
     pub(crate) fn retire(&self) {
         self.retired.send_replace(true);
@@ -464,7 +515,14 @@ impl Relay for InstanceRelay {
             return Box::pin(std::future::ready(Err(RpcError::internal("the host has shut down"))));
         };
         let owner = Arc::clone(&instance.owner);
-        match instance.running_calls.find(call) {
+        let found = instance.running_calls.find(call);
+        if let (Attribution::Call(_, handle), Some(tap)) = (&found, owner.tap())
+            && let Some(origin) = handle.origin()
+        {
+            let (connection, method) = (instance.connection(), request.method().as_str());
+            tap.event(&TapEvent::Attributed { connection, method, call: origin });
+        }
+        match found {
             Attribution::Call(_, handle) if call.is_some() => owner.ask(instance, handle, request),
             Attribution::Call(key, handle) => {
                 instance.running_calls.note_asking();

@@ -87,7 +87,7 @@ fn from_config(
     credentials: Option<&Credentials>,
 ) -> Result<Upstream, LaunchError> {
     let upstream = match (Reach::from_config(entry, workspace)?, credentials) {
-        (Reach::Program(command), _) => Upstream::to(command),
+        (Reach::Program(command), _) => Upstream::from(command),
         (Reach::Http(http), None) => Upstream::to(http),
         (Reach::Http(http), Some(credentials)) => credentials.apply(entry, http)?,
     };

@@ -21,6 +21,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 #[must_use = "it does nothing until it is used"]
 pub struct Upstream {
     pub(crate) target: Arc<dyn Connect>,
+    /// The program, if the target is one.
+    pub(crate) command: Option<Command>,
     pub(crate) start: Start,
     pub(crate) share: Share,
     pub(crate) startup_timeout: Duration,
@@ -48,6 +50,7 @@ impl Upstream {
     pub fn to(target: impl Connect) -> Self {
         Self {
             target: Arc::new(target),
+            command: None,
             start: Start::default(),
             share: Share::default(),
             startup_timeout: Duration::from_secs(30),
@@ -213,7 +216,7 @@ impl fmt::Debug for Upstream {
 
 impl From<Command> for Upstream {
     fn from(command: Command) -> Self {
-        Self::to(command)
+        Self { command: Some(command.clone()), ..Self::to(command) }
     }
 }
 

@@ -22,6 +22,8 @@ enum Kind {
     Call(Box<CallStream>),
     Listen(Box<ListenStream>),
     Session(Box<Reader>),
+    /// Pieces that a function returns.
+    Stream(Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Bytes>> + Send>),
 }
 
 impl Body {
@@ -40,8 +42,18 @@ impl Body {
     pub(super) fn as_whole(&self) -> Option<&Bytes> {
         match &self.0 {
             Kind::Whole(bytes) => bytes.as_ref(),
-            Kind::Response(..) | Kind::Call(_) | Kind::Listen(_) | Kind::Session(_) => None,
+            Kind::Response(..)
+            | Kind::Call(_)
+            | Kind::Listen(_)
+            | Kind::Session(_)
+            | Kind::Stream(_) => None,
         }
+    }
+
+    /// Creates a body of pieces, whose end is `None`. `poll` is called whenever the connection can send more, as
+    /// `Stream::poll_next` would be.
+    pub fn stream(poll: impl FnMut(&mut Context<'_>) -> Poll<Option<Bytes>> + Send + 'static) -> Self {
+        Self(Kind::Stream(Box::new(poll)))
     }
 
     pub(super) fn call(stream: CallStream) -> Self {
@@ -93,6 +105,7 @@ impl http_body::Body for Body {
             Kind::Call(stream) => stream.poll_next(context),
             Kind::Listen(stream) => stream.poll_next(context),
             Kind::Session(reader) => reader.poll_next(context),
+            Kind::Stream(poll) => poll(context),
         };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -108,7 +121,7 @@ impl http_body::Body for Body {
             Kind::Response(_, pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
-            Kind::Call(_) | Kind::Listen(_) | Kind::Session(_) => SizeHint::default(),
+            Kind::Call(_) | Kind::Listen(_) | Kind::Session(_) | Kind::Stream(_) => SizeHint::default(),
         }
     }
 }
@@ -121,6 +134,7 @@ impl fmt::Debug for Body {
             Kind::Call(_) => "Body::Call",
             Kind::Listen(_) => "Body::Listen",
             Kind::Session(_) => "Body::Session",
+            Kind::Stream(_) => "Body::Stream",
         })
     }
 }

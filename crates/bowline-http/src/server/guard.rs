@@ -80,17 +80,18 @@ const NAME_BYTES: [bool; 256] = {
     table
 };
 
-/// A host and, if it was given, its port.
-#[derive(Clone, Copy, Debug)]
-struct Host<'a> {
+/// The host of a request and, if it was given, its port. The parser accepts plain hosts only: no user, no spaces, no sign before the
+/// port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authority<'a> {
     whole: &'a str,
     name: &'a str,
     port: Option<u16>,
 }
 
-impl<'a> Host<'a> {
+impl<'a> Authority<'a> {
     /// Takes a plain host. A user before it is never part of it, and has been used to slip past checks.
-    fn parse(whole: &'a str) -> Option<Self> {
+    pub fn parse(whole: &'a str) -> Option<Self> {
         let end = if let Some(address) = whole.strip_prefix('[') {
             let is_allowed = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
             let end = address.bytes().position(|byte| !is_allowed(byte))?;
@@ -109,7 +110,28 @@ impl<'a> Host<'a> {
         (!name.is_empty()).then_some(Self { whole, name, port })
     }
 
-    fn is(&self, other: &Self, default_port: u16) -> bool {
+    /// Returns the host that a request names, in exactly one place or in two that agree.
+    pub fn of_request(uri: &'a Uri, headers: &'a HeaderMap) -> Option<Self> {
+        host(uri, headers).ok()
+    }
+
+    /// Returns the name or address, an IPv6 address in brackets.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Returns the port, if there is one.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Returns whether it is a name of this machine: `localhost`, `127.0.0.1` or `[::1]`.
+    pub fn is_loopback(&self) -> bool {
+        ["localhost", "127.0.0.1", "[::1]"].iter().any(|known| known.eq_ignore_ascii_case(self.name))
+    }
+
+    /// Returns whether two authorities are the same, where a missing port means `default_port`.
+    pub fn is(&self, other: &Authority<'_>, default_port: u16) -> bool {
         self.name.eq_ignore_ascii_case(other.name)
             && self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)
     }
@@ -117,25 +139,25 @@ impl<'a> Host<'a> {
 
 /// Returns the host of the request. HTTP/2 has it in the URI, HTTP/1.1 in a header; if both are present, they must
 /// agree.
-fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Host<'a>, Refusal> {
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Authority<'a>, Refusal> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
         (None, _) => None,
         (Some(host), None) => {
-            let host = host.to_str().ok().and_then(Host::parse);
+            let host = host.to_str().ok().and_then(Authority::parse);
             Some(host.ok_or(Refusal::BadHost)?)
         }
         (Some(_), Some(_)) => return Err(Refusal::BadHost),
     };
     let Some(authority) = uri.authority() else { return named.ok_or(Refusal::BadHost) };
-    let authority = Host::parse(authority.as_str()).ok_or(Refusal::BadHost)?;
+    let authority = Authority::parse(authority.as_str()).ok_or(Refusal::BadHost)?;
     match named {
         Some(named) if !named.whole.eq_ignore_ascii_case(authority.whole) => Err(Refusal::BadHost),
         _ => Ok(authority),
     }
 }
 
-fn is_ours(options: &HttpOptions, host: &Host<'_>) -> bool {
+fn is_ours(options: &HttpOptions, host: &Authority<'_>) -> bool {
     let is = |known: &str| known.eq_ignore_ascii_case(host.name);
     ["localhost", "127.0.0.1", "[::1]"].into_iter().any(is)
         || options.any_host
@@ -152,7 +174,7 @@ pub(super) fn is_named_origin(options: &HttpOptions, origin: &HeaderValue) -> bo
 fn is_welcome<'a>(
     options: &HttpOptions,
     origin: &HeaderValue,
-    host: impl FnOnce() -> Option<Host<'a>>,
+    host: impl FnOnce() -> Option<Authority<'a>>,
 ) -> bool {
     if is_named_origin(options, origin) {
         return true;
@@ -164,7 +186,7 @@ fn is_welcome<'a>(
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
         _ => return false,
     };
-    Host::parse(rest).is_some_and(|origin| origin.is(&host, default_port))
+    Authority::parse(rest).is_some_and(|origin| origin.is(&host, default_port))
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ pub use auth::{
 };
 pub use body::Body;
 pub use filter::RequestFilter;
+pub use guard::Authority;
 pub use legacy::{EventLog, EventStore, MemoryEvents};
 pub use options::HttpOptions;
-pub use serve::ServeHttp;
+pub use serve::{RequestBody, ServeHttp, serve};
 pub use service::{HttpService, Principal};

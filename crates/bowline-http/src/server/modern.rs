@@ -18,7 +18,10 @@ use bowline_proto::{
     server::{Admitted, Threshold, admit_modern, admit_modern_notification, supported_revision},
     service::{BoxFuture, Call, ClientView, Extensions, HttpRequest, Notifier},
 };
-use bowline_server::transport::{self, Sink, unix_time};
+use bowline_server::{
+    CallOrigin,
+    transport::{self, RawFrame, Sink, unix_time},
+};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
@@ -48,7 +51,27 @@ pub(super) struct Request {
 /// Answers a request.
 pub(super) async fn answer(shared: &Arc<Shared>, parts: &mut Parts, request: Request) -> Response<Body> {
     let (id, principal) = (request.id.clone(), request.principal.clone());
-    match admit(shared, &parts.headers, request) {
+    let observer = shared.server.observer();
+    let admitted = admit(shared, &parts.headers, request);
+    if let (Some(observer), Some(RawFrame(text))) = (&observer, parts.extensions.remove()) {
+        let client = match &admitted {
+            Ok(Admitted::Call(call, _)) => Some(&*call.client),
+            _ => None,
+        };
+        observer.received(&text, client);
+    }
+    let shown = |response: Response<Body>| {
+        if let (Some(observer), Some(text)) = (&observer, response.body().as_whole()) {
+            observer.sent(text, Some(&id), None);
+        }
+        response
+    };
+    match admitted {
+        Ok(Admitted::Answer(result)) if observer.is_some() => {
+            let mut text = Vec::with_capacity(result.len() + 64);
+            encode::write_response(&mut text, &id, &result);
+            shown(reply::json(StatusCode::OK, text))
+        }
         Ok(Admitted::Answer(result)) => reply::response(&id, result),
         Ok(Admitted::Listen(mut listen)) => {
             let access = Access::of(shared, parts);
@@ -57,12 +80,16 @@ pub(super) async fn answer(shared: &Arc<Shared>, parts: &mut Parts, request: Req
         }
         Ok(Admitted::Call(mut call, threshold)) => {
             call.extensions = extensions(parts, None);
+            if let Some(observer) = observer {
+                call.extensions.insert(CallOrigin::new(observer.connection(), id.clone()));
+                call.extensions.insert(observer);
+            }
             run(shared, id, call, threshold).await
         }
         Err(Refused::Undescribed(error)) => {
-            reply::json(StatusCode::BAD_REQUEST, encode::failure(Some(&id), &error))
+            shown(reply::json(StatusCode::BAD_REQUEST, encode::failure(Some(&id), &error)))
         }
-        Err(Refused::Plainly(error)) => reply::failure(Some(&id), &error),
+        Err(Refused::Plainly(error)) => shown(reply::failure(Some(&id), &error)),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Serving the endpoint on a socket.
 
 use super::{
-    HttpOptions, HttpService,
+    Body, HttpOptions, HttpService,
     connections::{Activity, Close, Connections, Member, Running, RunningBody, Version, Watched},
 };
 #[cfg(feature = "auth")]
 use bowline_server::BuildError;
 use bowline_server::{BoxFuture, ServeError, Server};
+use bytes::Bytes;
 use http::Request;
 use hyper::{
     body::Incoming,
@@ -20,7 +21,7 @@ use std::{
     io,
     pin::{Pin, pin},
     sync::Arc,
-    task::Poll,
+    task::{Context, Poll},
     time::Duration,
 };
 use tokio::{
@@ -87,43 +88,141 @@ impl HttpService {
             )));
         }
         let options = self.options();
-        let limit = options.max_connections.min(descriptors().saturating_mul(3) / 4).max(1);
-        let connections = Connections::new(limit, options.idle_connection);
-        let mut tasks = JoinSet::new();
-        // Dropped with the socket: who has not begun to say anything then will not be listened to.
-        let (open, closed) = watch::channel(());
-        let mut warnings = Warnings::default();
-        let mut end = pin!(end);
-        loop {
-            tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        let Some(member) = connections.join() else {
-                            warnings.warn(&format!("refused a connection: {} are open, and none is idle", connections.max()));
-                            continue;
-                        };
-                        let number = member.number;
-                        let task = tasks.spawn(serve_connection(self.clone(), stream, closed.clone(), member));
-                        connections.set_task(number, task);
-                    }
-                    Err(error) => {
-                        warnings.warn(&format!("cannot accept a connection: {error}"));
-                        // Out of descriptors, most likely. A pause beats spinning where none becomes free.
-                        connections.close_oldest_idle();
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
-                },
-                Some(_) = tasks.join_next() => {}
-                () = &mut end => break,
-            }
-        }
-        drop((listener, open));
+        let sockets = Sockets { max: options.max_connections, idle: options.idle_connection };
+        let mut tasks = accept(self.clone(), listener, sockets, end).await;
         self.end();
         let all = async { while tasks.join_next().await.is_some() {} };
         let _ = timeout(self.options().drain, all).await;
         tasks.shutdown().await;
         self.end_sessions();
         Ok(())
+    }
+}
+
+/// Serves any service on a socket until `end` completes. Replies that have not ended two seconds later are cut off.
+///
+/// Connections have the limits of [`HttpOptions::new`]: how many there are, how long they may be idle, and how long the head of a
+/// request may take.
+pub async fn serve<S>(listener: TcpListener, service: S, end: impl Future<Output = ()>) -> io::Result<()>
+where
+    S: tower_service::Service<Request<RequestBody>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    let options = HttpOptions::new();
+    let sockets = Sockets { max: options.max_connections, idle: options.idle_connection };
+    let mut tasks = accept(AnyService(service), listener, sockets, end).await;
+    let all = async { while tasks.join_next().await.is_some() {} };
+    let _ = timeout(ENDING, all).await;
+    tasks.shutdown().await;
+    Ok(())
+}
+
+/// How long replies of [`serve`] may take after its end.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// The limits of a socket.
+#[derive(Clone, Copy)]
+struct Sockets {
+    max: usize,
+    idle: Duration,
+}
+
+/// Accepts connections until `end` completes, and returns those that are still open.
+async fn accept<A: Answer>(
+    answer: A,
+    listener: TcpListener,
+    sockets: Sockets,
+    end: impl Future<Output = ()>,
+) -> JoinSet<()> {
+    let limit = sockets.max.min(descriptors().saturating_mul(3) / 4).max(1);
+    let connections = Connections::new(limit, sockets.idle);
+    let mut tasks = JoinSet::new();
+    // Dropped with the socket: who has not begun to say anything then will not be listened to.
+    let (open, closed) = watch::channel(());
+    let mut warnings = Warnings::default();
+    let mut end = pin!(end);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let Some(member) = connections.join() else {
+                        warnings.warn(&format!("refused a connection: {} are open, and none is idle", connections.max()));
+                        continue;
+                    };
+                    let number = member.number;
+                    let task = tasks.spawn(serve_connection(answer.clone(), stream, closed.clone(), member));
+                    connections.set_task(number, task);
+                }
+                Err(error) => {
+                    warnings.warn(&format!("cannot accept a connection: {error}"));
+                    // Out of descriptors, most likely. A pause beats spinning where none becomes free.
+                    connections.close_oldest_idle();
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            Some(_) = tasks.join_next() => {}
+            () = &mut end => break,
+        }
+    }
+    drop((listener, open));
+    tasks
+}
+
+/// The body of a request, as it arrives.
+#[derive(Debug)]
+pub struct RequestBody(Incoming);
+
+impl http_body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, io::Error>>> {
+        Pin::new(&mut self.0).poll_frame(context).map_err(io::Error::other)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.0.size_hint()
+    }
+}
+
+/// Answers the requests of a socket.
+trait Answer: Clone + Send + Sync + 'static {
+    /// Answers a request. `running` ends with the reply. One future does all of it, because every request pays for it.
+    fn answer(&self, request: Request<Incoming>, running: Running) -> Answered;
+}
+
+type Answered = BoxFuture<'static, Result<http::Response<RunningBody>, Infallible>>;
+
+/// A tower service as an [`Answer`].
+#[derive(Clone)]
+struct AnyService<S>(S);
+
+impl<S> Answer for AnyService<S>
+where
+    S: tower_service::Service<Request<RequestBody>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    fn answer(&self, request: Request<Incoming>, running: Running) -> Answered {
+        let mut service = self.0.clone();
+        Box::pin(async move {
+            poll_fn(|context| service.poll_ready(context)).await?;
+            Ok(tracked(service.call(request.map(RequestBody)).await?, running))
+        })
     }
 }
 
@@ -171,8 +270,8 @@ const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const SEND_BUFFER: usize = 64 * 1024;
 
 /// Serves one connection to its end.
-async fn serve_connection(
-    endpoint: HttpService,
+async fn serve_connection<A: Answer>(
+    answer: A,
     stream: TcpStream,
     mut closed: watch::Receiver<()>,
     member: Member,
@@ -184,7 +283,7 @@ async fn serve_connection(
         _ = closed.changed() => return,
     };
     let activity = &member.activity;
-    let service = AtPath { endpoint, activity: Arc::clone(activity) };
+    let service = Tracked { answer, activity: Arc::clone(activity) };
     let watched = |version| Watched { io: TokioIo::new(stream), activity: Arc::clone(activity), version };
     let ended = match begun {
         Ok(Ok(true)) => {
@@ -290,43 +389,45 @@ fn longer(pause: Duration) -> Duration {
     (pause * 2).min(HEAD_TIME / 50)
 }
 
-/// The endpoint at its path; what stands before it anywhere else.
+/// Answers requests, and knows which replies have not ended.
 #[derive(Clone)]
-struct AtPath {
-    endpoint: HttpService,
+struct Tracked<A> {
+    answer: A,
     activity: Arc<Activity>,
 }
 
-impl Service<Request<Incoming>> for AtPath {
+impl<A: Answer> Service<Request<Incoming>> for Tracked<A> {
     type Response = http::Response<RunningBody>;
     type Error = Infallible;
-    type Future = BoxFuture<'static, std::result::Result<Self::Response, Infallible>>;
+    type Future = Answered;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let running = self.activity.begin();
-        let (path, options) = (request.uri().path(), self.endpoint.options());
+        self.answer.answer(request, running)
+    }
+}
+
+/// The endpoint at its path; what stands before it anywhere else.
+impl Answer for HttpService {
+    fn answer(&self, request: Request<Incoming>, running: Running) -> Answered {
+        let (path, options) = (request.uri().path(), self.options());
+        let endpoint = self.clone();
         if path == options.path || options.sse_path.as_deref() == Some(path) {
-            let endpoint = self.endpoint.clone();
             let (mut parts, body) = request.into_parts();
-            return Box::pin(
-                async move { Ok(tracked(endpoint.respond_to(&mut parts, body).await, running)) },
-            );
+            return Box::pin(async move { Ok(tracked(endpoint.respond_to(&mut parts, body).await, running)) });
         }
         #[cfg(feature = "issuer")]
-        if let Some(issuer) = self.endpoint.issuer().filter(|issuer| issuer.has_path(path)) {
-            let (endpoint, issuer) = (self.endpoint.clone(), issuer.clone());
-            return Box::pin(
-                async move { Ok(tracked(endpoint.answer_issuer(issuer, request).await, running)) },
-            );
+        if let Some(issuer) = self.issuer().filter(|issuer| issuer.has_path(path)) {
+            let issuer = issuer.clone();
+            return Box::pin(async move { Ok(tracked(endpoint.answer_issuer(issuer, request).await, running)) });
         }
-        let endpoint = self.endpoint.clone();
         // The body is not read, and what it holds need not be sent to another thread.
         let request = request.map(drop);
         Box::pin(async move { Ok(tracked(endpoint.answer_other_path(request).await, running)) })
     }
 }
 
-fn tracked(response: http::Response<super::Body>, running: Running) -> http::Response<RunningBody> {
+fn tracked(response: http::Response<Body>, running: Running) -> http::Response<RunningBody> {
     response.map(|body| RunningBody::new(body, running))
 }
 

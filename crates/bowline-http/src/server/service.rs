@@ -32,8 +32,9 @@ use bowline_proto::{
     params::{Params, RequestMeta},
     server::{Handling, HeaderVersion, MessageKind, Transport, classify},
 };
-use bowline_server::{Server, ServerHandle};
+use bowline_server::{Server, ServerHandle, transport::RawFrame};
 use bowline_types::{Era, Id, InitializeParams, RawJson, Revision, RpcError};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use std::{
     convert::Infallible,
@@ -281,7 +282,7 @@ impl HttpService {
                 }
                 let message = match post_body::read(&self.shared.options, &self.shared.bodies, body).await {
                     // What is kept of the frame is in the message, and goes with it.
-                    Ok(frame) => envelope::parse(&frame),
+                    Ok(frame) => self.parse(parts, frame),
                     Err(status) => return post_body::unreadable(status),
                 };
                 if let Err(response) = access.check_frame(&self.shared.server, &message) {
@@ -403,6 +404,15 @@ impl HttpService {
         };
         self.shared.refused.log(&reason);
         reply::refusal(status, &reason)
+    }
+
+    /// Parses a message, and keeps its text for an observer.
+    fn parse(&self, parts: &mut Parts, text: Bytes) -> Frame {
+        let message = envelope::parse(&text);
+        if self.shared.server.is_observed() {
+            parts.extensions.insert(RawFrame(text));
+        }
+        message
     }
 
     fn speaks_legacy(&self) -> bool {
@@ -559,7 +569,7 @@ impl HttpService {
                     return reply::no_session();
                 };
                 let frame = match post_body::read(&self.shared.options, &self.shared.bodies, body).await {
-                    Ok(frame) => envelope::parse(&frame),
+                    Ok(frame) => self.parse(parts, frame),
                     Err(status) => return post_body::unreadable(status),
                 };
                 // It may have ended while the body came.

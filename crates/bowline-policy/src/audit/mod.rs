@@ -26,5 +26,6 @@ mod settings;
 mod writer;
 
 pub use entry::{Entry, Event};
+pub use redact::Redactor;
 pub use settings::{AuditArguments, AuditSettings};
 pub use writer::Audit;

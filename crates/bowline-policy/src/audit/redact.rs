@@ -1,9 +1,14 @@
-//! Removes secrets from audit entries.
+//! Removes secrets from audit entries and from messages that are shown.
 
 use crate::tree::Tree;
 use bowline_proto::uri::UrlParts;
 use bowline_text::is_secret_name;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
+
+mod message;
 
 const MASK: &str = "***";
 
@@ -15,20 +20,21 @@ const SHORTEST: usize = 4;
 
 /// Replaces secrets: known values everywhere, and all values whose name indicates a secret. Clones share their state.
 #[derive(Clone, Default)]
-pub(super) struct Redactor {
+pub struct Redactor {
     /// Longest first, because a secret may contain a shorter one.
     secrets: Arc<RwLock<Vec<String>>>,
 }
 
 impl Redactor {
-    pub(super) fn new(secrets: Vec<String>) -> Self {
+    /// Creates a redactor that knows these secrets.
+    pub fn new(secrets: Vec<String>) -> Self {
         let redactor = Self::default();
         redactor.learn(secrets);
         redactor
     }
 
     /// Adds secrets to replace.
-    pub(super) fn learn(&self, secrets: impl IntoIterator<Item = String>) {
+    pub fn learn(&self, secrets: impl IntoIterator<Item = String>) {
         let mut known = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
         known.extend(secrets.into_iter().filter(|secret| secret.chars().count() >= SHORTEST));
         known.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
@@ -39,7 +45,8 @@ impl Redactor {
         self.secrets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn text(&self, text: &str) -> String {
+    /// Replaces known secrets in a text.
+    pub fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.known().iter() {
             if text.contains(secret) {
@@ -50,7 +57,7 @@ impl Redactor {
     }
 
     /// Redacts a name that may be a URI: also its user, password, and parameters with names of secrets.
-    pub(super) fn uri(&self, text: &str) -> String {
+    pub fn uri(&self, text: &str) -> String {
         let text = self.text(text);
         let Some(parts) = UrlParts::split(&text) else { return text };
         let (scheme, authority) = (parts.scheme, parts.masked_authority(MASK));
@@ -66,6 +73,17 @@ impl Redactor {
             parameter(end) + part.strip_prefix(end).unwrap_or_default()
         });
         format!("{scheme}://{authority}{path}{}", query.collect::<String>())
+    }
+
+    /// Redacts the text of a message and leaves everything else as it is, byte for byte: long numbers, repeated members, escapes.
+    /// Returns the text and the number of replaced values. A text that is not JSON loses known secrets only.
+    pub fn message(&self, text: &str) -> (String, usize) {
+        message::redact(self, text)
+    }
+
+    /// Returns whether a text contains a known secret.
+    fn has_secret(&self, text: &str) -> bool {
+        self.known().iter().any(|secret| text.contains(secret))
     }
 
     pub(super) fn tree(&self, tree: Tree) -> Tree {
@@ -85,6 +103,13 @@ impl Redactor {
                 Tree::Object(members.into_iter().map(member).collect())
             }
         }
+    }
+}
+
+/// Secrets are not printed.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor(***)")
     }
 }
 

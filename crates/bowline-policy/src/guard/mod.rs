@@ -106,6 +106,11 @@ pub struct Guard {
 type QuestionKey = (Action, String, String);
 
 impl Guard {
+    /// Returns the gate for questions.
+    pub fn gate(&self) -> &dyn Gate {
+        &*self.gate
+    }
+
     /// Returns a builder.
     pub fn builder() -> GuardBuilder {
         GuardBuilder {

@@ -222,6 +222,9 @@ impl Guard {
             url: url.clone(),
         };
         match self.put(facts, question).await? {
+            Verdict::Allow(Granted { edit: None, opened: true, .. }) => {
+                return Ok((ElicitResult::consent(), "the page was opened"));
+            }
             Verdict::Allow(Granted { edit: None, .. }) => {}
             Verdict::Allow(_) => return Err(misfit()),
             Verdict::Decline { reason, .. } => return Err(declined(reason)),

@@ -205,7 +205,7 @@ fn read_choice(answer: &str, scopes: &[Scope], covers: &[Covers]) -> Result<Verd
         Some(_) if scope == Scope::Once => return Err("a one-time permission has no duration".to_owned()),
         Some(time) => Some(read_time(time).ok_or("expected a time such as 30m, 8h or 7d")?),
     };
-    Ok(Verdict::Allow(Granted { scope, lasts, covers: wanted, edit: None }))
+    Ok(Verdict::Allow(Granted { scope, lasts, covers: wanted, ..Granted::default() }))
 }
 
 fn read_time(text: &str) -> Option<Duration> {

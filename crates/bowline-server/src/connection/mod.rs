@@ -9,7 +9,7 @@ mod writer;
 
 use crate::{
     ServerHandle,
-    transport::{Conversation, Sink, Started, poll_once},
+    transport::{Conversation, RawFrame, Sink, Started, poll_once},
 };
 use bowline_proto::{
     encode, envelope,
@@ -117,9 +117,14 @@ async fn take(
         }
     };
     let message = envelope::parse(&frame);
-    // The message holds its own reference to the data.
-    drop(frame);
-    match conversation.accept(message, sink, &Extensions::new()) {
+    let mut extensions = Extensions::new();
+    if conversation.is_observed() {
+        extensions.insert(RawFrame(frame));
+    } else {
+        // The message holds its own reference to the data.
+        drop(frame);
+    }
+    match conversation.accept(message, sink, &extensions) {
         Started::Nothing => {}
         Started::Call(call) | Started::Notification(call) => start(call, calls).await,
         Started::Batch(batch) => {

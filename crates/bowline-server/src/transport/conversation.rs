@@ -1,7 +1,7 @@
 //! One client and its calls, whatever carries the frames.
 
-use super::{Exchange, Sink, question::Questions};
-use crate::{ServerHandle, hub::Listener};
+use super::{Exchange, Observer, RawFrame, Sink, question::Questions};
+use crate::{CallOrigin, ServerHandle, hub::Listener};
 use bowline_proto::{
     encode,
     envelope::Frame,
@@ -72,6 +72,8 @@ pub struct Conversation {
     notifications: AtomicUsize,
     /// Called when there may be notifications to send.
     news: Box<dyn Fn() + Send + Sync>,
+    /// Sees every message, if messages are observed.
+    observer: Option<Observer>,
 }
 
 impl Conversation {
@@ -91,6 +93,7 @@ impl Conversation {
             wanted: Mutex::default(),
             notifications: AtomicUsize::new(0),
             news: Box::new(news),
+            observer: server.observer(),
         });
         let listener: Arc<dyn Listener> = Arc::clone(&conversation) as _;
         server.core.registry.hub().join(&listener);
@@ -106,6 +109,11 @@ impl Conversation {
         self.session().revision()
     }
 
+    /// Returns whether messages are observed. Then the extensions of a frame need a [`RawFrame`].
+    pub fn is_observed(&self) -> bool {
+        self.observer.is_some()
+    }
+
     /// Returns whether the handshake is complete.
     pub fn is_ready(&self) -> bool {
         self.session().is_initialized()
@@ -118,6 +126,15 @@ impl Conversation {
         let mut session = self.session();
         session.set_subscriber(extensions.into());
         let inbound = session.accept(frame, unix_time);
+        if let Some(observer) = &self.observer {
+            let client = match &inbound {
+                Inbound::Call(ticket, ..) => Some(&*ticket.client),
+                _ => None,
+            };
+            if let Some(RawFrame(text)) = extensions.get() {
+                observer.received(text, client);
+            }
+        }
         if let Some(wanted) = session.take_wanted() {
             self.want(wanted);
         }
@@ -133,6 +150,7 @@ impl Conversation {
                 self.start_notification(*call, extensions).map_or(Started::Nothing, Started::Notification)
             }
             Inbound::Reply(reply) => {
+                self.show(&reply);
                 sink.push(&reply);
                 Started::Nothing
             }
@@ -140,6 +158,13 @@ impl Conversation {
                 self.handle(other);
                 Started::Nothing
             }
+        }
+    }
+
+    /// Shows a sent message that belongs to no call.
+    fn show(&self, frame: &[u8]) {
+        if let Some(observer) = &self.observer {
+            observer.sent(frame, None, None);
         }
     }
 
@@ -155,7 +180,11 @@ impl Conversation {
         items: Vec<Inbound<Arc<Exchange>>>,
     ) -> Started {
         let due = items.iter().filter(|item| matches!(item, Inbound::Call(..) | Inbound::Reply(_))).count();
-        let batch = Arc::new(Batch { replies: Mutex::new((due, Vec::new())), sink: Arc::clone(sink) });
+        let batch_sink = match &self.observer {
+            Some(observer) => observer.sink(sink, None, None),
+            None => Arc::clone(sink),
+        };
+        let batch = Arc::new(Batch { replies: Mutex::new((due, Vec::new())), sink: batch_sink });
         let mut calls = Vec::new();
         for item in items {
             match item {
@@ -200,9 +229,16 @@ impl Conversation {
         batch: Option<Arc<Batch>>,
     ) -> BoxFuture<'static, ()> {
         call.extensions.clone_from(extensions);
-        let mut exchange = Exchange::new(notices, Arc::clone(sink), &self.server.core.limits);
+        let sink = match &self.observer {
+            Some(observer) => {
+                call.extensions.insert(CallOrigin::new(observer.connection(), ticket.id.clone()));
+                observer.sink(sink, Some(ticket.id.clone()), Some(Arc::clone(&ticket.client)))
+            }
+            None => Arc::clone(sink),
+        };
+        let mut exchange = Exchange::new(notices, sink, &self.server.core.limits);
         if ticket.client.revision.era() == Era::Legacy {
-            ticket.set_extensions(extensions);
+            ticket.set_extensions(&call.extensions);
             exchange.set_back_channel(Arc::downgrade(self));
         }
         let exchange = Arc::new(exchange);
@@ -340,6 +376,7 @@ impl Conversation {
         // Under the session's lock: see `accept`.
         let mut session = self.session();
         for frame in &session.news() {
+            self.show(frame);
             sink.push(frame);
         }
     }
@@ -348,7 +385,9 @@ impl Conversation {
     pub fn ping(&self, sink: &dyn Sink) -> bool {
         let is_known = self.is_ready();
         if is_known {
-            sink.push(&encode::request(&self.questions.next_id(), Method::Ping, None));
+            let ping = encode::request(&self.questions.next_id(), Method::Ping, None);
+            self.show(&ping);
+            sink.push(&ping);
         }
         is_known
     }
@@ -362,6 +401,7 @@ impl Conversation {
     pub fn close(&self, sink: &dyn Sink) {
         let farewell = self.session().close();
         for frame in &farewell {
+            self.show(frame);
             sink.push(frame);
         }
     }

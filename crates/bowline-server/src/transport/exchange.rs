@@ -1,8 +1,9 @@
 //! Runs one call from its start to its response, for every transport: notifications, questions, cancellation.
 
-use super::{Conversation, Sink, pace::Pace};
+use super::{Conversation, Observer, Sink, pace::Pace};
 use crate::{Limits, ServerHandle};
 use bowline_proto::{
+    encode,
     server::{NotificationEncoder, Threshold, Ticket, encode_outcome},
     service::{BoxFuture, Call, CallNotification, NotificationSink, Notifier, Outcome, Reply},
 };
@@ -238,6 +239,12 @@ pub fn respond(
     threshold: Threshold,
     sink: Arc<dyn Sink>,
 ) -> BoxFuture<'static, Response> {
+    let observer = server.is_observed().then(|| call.extensions.get::<Observer>().cloned()).flatten();
+    let sink = match &observer {
+        Some(observer) => observer.sink(&sink, Some(id.clone()), Some(Arc::clone(&call.client))),
+        None => sink,
+    };
+    let client = observer.as_ref().map(|_| Arc::clone(&call.client));
     let (mut ticket, notices) = Ticket::issue(id, &call, threshold);
     let exchange = Arc::new(Exchange::new(notices, sink, &server.core.limits));
     let server = server.clone();
@@ -245,12 +252,22 @@ pub fn respond(
         let cancelled = || Outcome::Failed(RpcError::internal("the call was cancelled"));
         let outcome = exchange.run(&server, call, None).await.unwrap_or_else(cancelled);
         let error = match outcome {
-            Outcome::Complete(Reply::Encoded(result)) => return Response::Result(ticket.id, result),
+            Outcome::Complete(Reply::Encoded(result)) => {
+                if let Some(observer) = &observer {
+                    let mut frame = Vec::with_capacity(result.len() + 64);
+                    encode::write_response(&mut frame, &ticket.id, &result);
+                    observer.sent(&frame, Some(&ticket.id), client.as_deref());
+                }
+                return Response::Result(ticket.id, result);
+            }
             Outcome::Failed(ref error) => Some(Box::new(error.clone())),
             Outcome::Complete(_) | Outcome::NeedsInput(_) => None,
         };
         let mut message = Vec::with_capacity(512);
         encode_outcome(server.profile(), &mut ticket, outcome, &|| server.sealing(), &mut message);
+        if let Some(observer) = &observer {
+            observer.sent(&message, Some(&ticket.id), client.as_deref());
+        }
         Response::Message(message, error)
     })
 }

@@ -10,7 +10,11 @@ mod exchange;
 mod pace;
 mod question;
 
-pub use crate::{hub::Listener, random::id as random_id};
+pub use crate::{
+    hub::Listener,
+    observe::{Observer, RawFrame, next_connection},
+    random::id as random_id,
+};
 use bowline_proto::encode;
 use bowline_types::Id;
 use bytes::Bytes;
