@@ -117,6 +117,15 @@ pub(crate) async fn answer_all(
     Ok(answers.into_iter().filter_map(|(key, answer)| Some((key, answer?))).collect())
 }
 
+/// Answers one input request of a task.
+pub(crate) async fn answer_one(
+    shared: &Arc<Shared>,
+    negotiated: &Negotiated,
+    request: InputRequest,
+) -> Result<RawJson> {
+    Ok(answer(shared, negotiated, request, None).await?.0)
+}
+
 /// Returns the capabilities that this client declared to a server of this revision.
 fn declared(shared: &Shared, negotiated: &Negotiated) -> ClientCapabilities {
     let mut capabilities = shared.profile.capabilities.clone();

@@ -12,7 +12,7 @@ use bowline_proto::{
 use bowline_types::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitationCapability, Era, Implementation,
     LogMessageParams, LoggingLevel, ProgressParams, RawJson, RawMap, Revision, Root, RootsCapability,
-    RpcError, SamplingCapability, meta,
+    RpcError, SamplingCapability, TASKS_EXTENSION, meta,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc, time::Duration};
@@ -322,6 +322,16 @@ impl ClientBuilder {
     pub fn known_era(mut self, era: Era) -> Self {
         self.settings.known_era = Some(era);
         self
+    }
+
+    /// Lets the server run tool calls as tasks: in 2026-07-28 by declaring the extension `io.modelcontextprotocol/tasks`,
+    /// in 2025-11-25 by requesting tasks of tools that support or need them.
+    ///
+    /// [`Client::call`] then waits for a task like for any other call, and
+    /// [`Request::start`](crate::Request::start) returns a handle to it. Off by default.
+    #[doc(alias = "io.modelcontextprotocol/tasks")]
+    pub fn tasks(self) -> Self {
+        self.extension(TASKS_EXTENSION, RawJson::empty_object())
     }
 
     /// Declares an extension of the protocol, with its settings.

@@ -103,7 +103,9 @@ impl Core {
             return Ok(true);
         };
         let needed = method.capability().filter(|capability| capability.exists_in(negotiated.revision));
+        let extension = method.extension().filter(|_| negotiated.revision.is_modern());
         Ok(method.exists_in(negotiated.revision)
+            && extension.is_none_or(|extension| negotiated.capabilities.has_extension(extension))
             && needed.is_none_or(|capability| negotiated.capabilities.has(capability)))
     }
 

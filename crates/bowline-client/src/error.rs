@@ -52,6 +52,12 @@ pub(crate) enum Kind {
     Authorization { login_needed: bool, source: Box<dyn std::error::Error + Send + Sync> },
     /// The server's program did not open the connection; with the end of its standard error.
     NotOpened { error: Error, stderr: String },
+    /// The server does not know the task, or no longer; with its error.
+    TaskGone(String, Error),
+    /// The task was cancelled.
+    TaskCancelled(String),
+    /// An error that concerns a task, which may still be running.
+    OfTask { task_id: String, error: Error },
 }
 
 impl Error {
@@ -119,9 +125,44 @@ impl Error {
 
     fn kind(&self) -> &Kind {
         match &*self.0 {
-            Kind::NotOpened { error, .. } => error.kind(),
+            Kind::NotOpened { error, .. } | Kind::OfTask { error, .. } => error.kind(),
             kind => kind,
         }
+    }
+
+    /// Adds the id of the task that the error is about, unless it is known.
+    pub(crate) fn of_task(self, task_id: impl Into<String>) -> Self {
+        if self.task_id().is_some() {
+            return self;
+        }
+        Kind::OfTask { task_id: task_id.into(), error: self }.into()
+    }
+
+    /// Returns the id of the task that the error is about. The task may still be running: see
+    /// [`Client::task`](crate::Client::task).
+    pub fn task_id(&self) -> Option<&str> {
+        match &*self.0 {
+            Kind::OfTask { task_id, .. } | Kind::TaskGone(task_id, _) | Kind::TaskCancelled(task_id) => {
+                Some(task_id)
+            }
+            Kind::NotOpened { error, .. } => error.task_id(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the server does not know the task: it never existed, belongs to somebody else, or has expired.
+    pub fn is_task_gone(&self) -> bool {
+        matches!(self.kind(), Kind::TaskGone(..))
+    }
+
+    /// Returns whether the error is the end of a task, instead of a failed request about it.
+    pub(crate) fn ends_task(&self) -> bool {
+        matches!(&*self.0, Kind::Rpc(_) | Kind::TaskGone(..) | Kind::TaskCancelled(_))
+    }
+
+    /// Returns whether the task was cancelled.
+    pub fn is_task_cancelled(&self) -> bool {
+        matches!(self.kind(), Kind::TaskCancelled(_))
     }
 
     /// Returns the error that the server sent, or `None` if it is an error of the client.
@@ -302,6 +343,12 @@ impl fmt::Display for Error {
             Kind::Misuse(reason) => f.write_str(reason),
             Kind::Authorization { source, .. } => source.fmt(f),
             Kind::NotOpened { error, stderr } => write!(f, "{error}{}", LastLines(stderr)),
+            Kind::TaskGone(task_id, error) => {
+                let reason = error.as_rpc().map(|error| &*error.message).unwrap_or_default();
+                write!(f, "the server does not know task `{task_id}`, or it has expired: {reason}")
+            }
+            Kind::TaskCancelled(task_id) => write!(f, "task `{task_id}` was cancelled"),
+            Kind::OfTask { task_id, error } => write!(f, "{error} (task `{task_id}`)"),
         }
     }
 }
@@ -321,7 +368,8 @@ impl std::error::Error for Error {
             Kind::Io(error) => Some(error),
             Kind::Open(error) => Some(error),
             Kind::Authorization { source, .. } => Some(&**source),
-            Kind::NotOpened { error, .. } => std::error::Error::source(error),
+            Kind::NotOpened { error, .. } | Kind::OfTask { error, .. } => std::error::Error::source(error),
+            Kind::TaskGone(_, error) => Some(error),
             Kind::Tool(_)
             | Kind::Timeout { .. }
             | Kind::Cancelled
@@ -333,6 +381,7 @@ impl std::error::Error for Error {
             | Kind::Unsupported(_)
             | Kind::Unanswerable(_)
             | Kind::TooLarge { .. }
+            | Kind::TaskCancelled(_)
             | Kind::Misuse(_) => None,
         }
     }

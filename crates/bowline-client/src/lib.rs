@@ -49,6 +49,7 @@ mod request;
 mod shared;
 mod shown_url;
 mod subscriptions;
+mod tasks;
 mod tool_result;
 mod tools;
 mod transport;
@@ -78,6 +79,7 @@ pub use request::Request;
 pub use shared::Noise;
 pub use shown_url::{ShownUrl, UrlError, UrlWarning};
 pub use subscriptions::Listen;
+pub use tasks::{Started, TaskHandle, TaskState, TaskUpdates};
 pub use tool_result::ToolResult;
 pub use transport::{
     CancelWay, ClientEnd, Connect, Inbox, IntoConnect, Outgoing, OutgoingKind, Receive, ServerEnd, Stream,

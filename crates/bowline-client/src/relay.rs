@@ -1,15 +1,17 @@
 //! A relaying client: passes requests and notifications of the server to a relay, and sends calls one round at a time.
 
-use crate::{Error, Notification, Result, client::Client, core::Core, request::Options, shared::Shared};
+use crate::{
+    Error, Notification, Result, TaskState, client::Client, core::Core, request::Options, shared::Shared,
+};
 use bowline_proto::{
     client::{ClientProfile, Fulfilled},
     service::{BoxFuture, MethodName},
 };
 use bowline_types::{
     Adapt, ClientCapabilities, Implementation, InputRequest, InputRequests, InputRequiredResult,
-    LogMessageParams, LoggingLevel, Meta, ProgressParams, RawJson, Revision, RpcError, meta,
+    LogMessageParams, LoggingLevel, Meta, Method, ProgressParams, RawJson, Revision, RpcError, meta,
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 /// Identifies a relayed call. The [`Relay`] receives it with messages of the server on the stream of that call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +116,9 @@ pub enum Relayed {
         /// The opaque state for the retry.
         state: Option<String>,
     },
+    /// A modern server made the call a task: the result, unchanged. [`Client::follow_task`] waits for it. Only if the
+    /// call declared the extension.
+    Task(RawJson),
 }
 
 impl Client {
@@ -140,13 +145,35 @@ impl Client {
             client.core().relay(method.as_str(), &params, options).await
         })
     }
+
+    /// Follows a task on behalf of another client, until the task ends or asks a question whose key is not in
+    /// `answered`.
+    ///
+    /// `known` is the state that the server sent last; its polling interval counts from now. If the task has ended, the
+    /// state has the outcome, in all revisions. Answers are sent with [`relay`](Self::relay). Requests of a 2025-11-25
+    /// server during the task arrive at the [`Relay`], with the key of `with` where they belong to a stream.
+    pub fn follow_task(
+        &self,
+        task_id: impl Into<String>,
+        known: Option<TaskState>,
+        answered: BTreeSet<String>,
+        with: RelayWith,
+    ) -> BoxFuture<'static, Result<TaskState>> {
+        let (client, task_id) = (self.clone(), task_id.into());
+        Box::pin(async move {
+            let options = with.into_options(&client.core().shared, client.revision());
+            client.core().follow_task(&task_id, known, &answered, &options).await
+        })
+    }
 }
 
 impl Core {
     async fn relay(&self, method: &str, params: &RawJson, options: Options) -> Result<Relayed> {
         let (fulfilled, _) = self.round(method, params, &options).await?;
         Ok(match fulfilled {
-            Fulfilled::Complete(result) | Fulfilled::Extension(_, result) => Relayed::Complete(result),
+            Fulfilled::Complete(result) => Relayed::Complete(result),
+            Fulfilled::Extension(_, result) if method == Method::CallTool.as_str() => Relayed::Task(result),
+            Fulfilled::Extension(_, result) => Relayed::Complete(result),
             Fulfilled::InputRequired(required) => {
                 let InputRequiredResult { input_requests, request_state: state, .. } = *required;
                 Relayed::InputRequired { requests: input_requests.unwrap_or_default(), state }

@@ -9,6 +9,7 @@ use crate::{
     error::Kind,
     handlers::OnProgress,
     shared::Shared,
+    tasks,
 };
 use bowline_proto::{
     client::{ClientProfile, Fulfilled, Negotiated, RequestOptions, classify},
@@ -39,6 +40,10 @@ pub(crate) struct Options {
     pub(crate) profile: Option<Arc<ClientProfile>>,
     /// The relay's key of the request.
     pub(crate) key: Option<CallKey>,
+    /// How long the server should keep a task, in 2025-11-25.
+    pub(crate) task_ttl: Option<Duration>,
+    /// Keeps the progress handler of a task in 2025-11-25.
+    pub(crate) task_progress: Option<Arc<tasks::TaskProgress>>,
 }
 
 impl Options {
@@ -51,11 +56,13 @@ impl Options {
             meta: Meta::new(),
             profile: None,
             key: None,
+            task_ttl: None,
+            task_progress: None,
         }
     }
 
     /// Returns the description of the client.
-    fn profile<'a>(&'a self, shared: &'a Shared) -> &'a ClientProfile {
+    pub(crate) fn profile<'a>(&'a self, shared: &'a Shared) -> &'a ClientProfile {
         self.profile.as_ref().unwrap_or(&shared.profile)
     }
 
@@ -87,20 +94,20 @@ pub struct Request<T> {
     running: Option<BoxFuture<'static, Result<T>>>,
 }
 
-struct Plan<T> {
-    client: Client,
+pub(crate) struct Plan<T> {
+    pub(crate) client: Client,
     method: Box<str>,
     /// The parameters without `_meta`.
-    params: Result<RawJson>,
-    options: Options,
+    pub(crate) params: Result<RawJson>,
+    pub(crate) options: Options,
     /// The cache key, unless the request has its own metadata.
     cached: Option<Key>,
     /// Whether the request fails if the server has not declared the capability.
     gated: bool,
-    finish: Finish<T>,
+    pub(crate) finish: Finish<T>,
 }
 
-type Finish<T> = Box<dyn FnOnce(RawJson) -> Result<T> + Send>;
+pub(crate) type Finish<T> = Box<dyn FnOnce(RawJson) -> Result<T> + Send>;
 
 impl<T: 'static> Request<T> {
     pub(crate) fn new(
@@ -129,6 +136,11 @@ impl<T: 'static> Request<T> {
             plan.gated = false;
         }
         self
+    }
+
+    /// Returns what the request would do, unless it was already polled.
+    pub(crate) fn into_plan(mut self) -> Option<Plan<T>> {
+        self.plan.take()
     }
 
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
@@ -200,6 +212,10 @@ impl<T> Plan<T> {
         if self.gated {
             core.gate(&self.method).await?;
         }
+        if core.uses_tasks() && *self.method == *Method::CallTool.as_str() {
+            let result = tasks::call_and_wait(&self.client, &params, self.options).await?;
+            return (self.finish)(result);
+        }
         let Some(key) = self.cached else {
             let (result, _) = core.ask(&self.method, &params, self.options).await?;
             return (self.finish)(result);
@@ -238,12 +254,27 @@ impl Core {
         object: &RawJson,
         options: Options,
     ) -> Result<(RawJson, u32)> {
+        match self.ask_until(method, object, &options).await? {
+            (Fulfilled::Complete(result) | Fulfilled::Extension(_, result), rounds) => Ok((result, rounds)),
+            (Fulfilled::InputRequired(_), _) => Err(Error::malformed(method, "it requests input")),
+        }
+    }
+
+    /// Sends a request like [`ask`](Self::ask). The outcome is never a request for input.
+    pub(crate) async fn ask_until(
+        &self,
+        method: &str,
+        object: &RawJson,
+        options: &Options,
+    ) -> Result<(Fulfilled, u32)> {
         let mut params = object.clone();
         for round in 0..=MAX_ROUNDS {
-            let (fulfilled, negotiated) = self.round(method, &params, &options).await?;
+            let (fulfilled, negotiated) = self.round(method, &params, options).await?;
             let required = match fulfilled {
-                Fulfilled::Complete(result) | Fulfilled::Extension(_, result) => return Ok((result, round)),
                 Fulfilled::InputRequired(required) => *required,
+                fulfilled @ (Fulfilled::Complete(_) | Fulfilled::Extension(..)) => {
+                    return Ok((fulfilled, round));
+                }
             };
             if round == MAX_ROUNDS {
                 break;
@@ -278,8 +309,11 @@ impl Core {
         };
         let tasks = options.profile(&self.shared).capabilities.has_extension(TASKS_EXTENSION)
             && negotiated.capabilities.has_extension(TASKS_EXTENSION);
-        let extensions: &[&str] = if tasks { &["task"] } else { &[] };
-        let fulfilled = classify(negotiated.revision, result, extensions)?;
+        // Only tool calls become tasks. The examples of the extension have the same type in results of `tasks/get`.
+        let may_be_task = [Method::CallTool, Method::GetTask].iter().any(|known| known.as_str() == method);
+        let extensions: &[&str] = if tasks && may_be_task { &["task"] } else { &[] };
+        let fulfilled = classify(negotiated.revision, result.clone(), extensions)
+            .map_err(|error| tasks::unexpected(error, &result))?;
         if matches!(fulfilled, Fulfilled::InputRequired(_)) && !asks_back(method) {
             return Err(Error::malformed(
                 "the result",
@@ -331,6 +365,7 @@ fn changes_nothing(method: &str) -> bool {
                 | Method::ListResources
                 | Method::ListResourceTemplates
                 | Method::ReadResource
+                | Method::GetTask
         )
     })
 }

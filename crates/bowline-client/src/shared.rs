@@ -5,6 +5,7 @@ use crate::{
     cache::Cache,
     handlers::Handlers,
     subscriptions::Views,
+    tasks::Watches,
     tools::KnownTools,
 };
 use bowline_proto::client::ClientProfile;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) cache: Cache,
     pub(crate) tools: KnownTools,
     pub(crate) views: Views,
+    /// The tasks that somebody waits for.
+    pub(crate) tasks: Arc<Watches>,
     pub(crate) timer: Timer,
     roots: Mutex<Vec<Root>>,
     log_level: Mutex<Option<LoggingLevel>>,
@@ -48,6 +51,7 @@ impl Shared {
             cache: Cache::default(),
             tools: KnownTools::default(),
             views: Views::default(),
+            tasks: Arc::default(),
             timer: Timer::default(),
             roots: Mutex::new(builder.roots.unwrap_or_default()),
             log_level: Mutex::new(builder.log_level),

@@ -1,7 +1,7 @@
-//! The output schemas of the server's tools.
+//! What the client remembers of listed tools: output schemas, and whether they run as tasks.
 
 use crate::{Error, Result, shared::lock};
-use bowline_types::{CallToolResult, RawJson, Tool};
+use bowline_types::{CallToolResult, RawJson, TaskSupport, Tool};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -20,6 +20,8 @@ pub(crate) struct KnownTools {
 #[derive(Debug, Default)]
 struct Schemas {
     of_tools: HashMap<String, Known>,
+    /// Whether listed tools run as tasks (2025-11-25).
+    task_support: HashMap<String, TaskSupport>,
     /// The total size of names and schemas.
     bytes: usize,
 }
@@ -41,6 +43,18 @@ impl Schemas {
         if let Some(known) = self.of_tools.remove(tool) {
             self.bytes -= known.bytes;
         }
+        if self.task_support.remove(tool).is_some() {
+            self.bytes -= tool.len();
+        }
+    }
+
+    fn note_task_support(&mut self, tool: &Tool) {
+        if self.task_support.len() >= MAX_TOOLS || self.bytes + tool.name.len() > MAX_BYTES {
+            return;
+        }
+        let support = tool.execution.as_ref().and_then(|execution| execution.task_support.clone());
+        self.bytes += tool.name.len();
+        self.task_support.insert(tool.name.clone(), support.unwrap_or(TaskSupport::Forbidden));
     }
 }
 
@@ -51,6 +65,7 @@ impl KnownTools {
     pub(crate) fn note(&self, tool: &Tool) {
         let mut schemas = lock(&self.schemas);
         schemas.remove(&tool.name);
+        schemas.note_task_support(tool);
         let Some(schema) = &tool.output_schema else { return };
         let bytes = tool.name.len() + schema.as_bytes().len();
         if schemas.of_tools.len() >= MAX_TOOLS || schemas.bytes + bytes > MAX_BYTES {
@@ -60,6 +75,11 @@ impl KnownTools {
         // Copied, because the page that contains it may be far larger.
         let known = Known { bytes, schema: Schema::Listed(schema.compact()) };
         schemas.of_tools.insert(tool.name.clone(), known);
+    }
+
+    /// Returns whether a tool runs as a task, if it was listed.
+    pub(crate) fn task_support(&self, tool: &str) -> Option<TaskSupport> {
+        lock(&self.schemas).task_support.get(tool).cloned()
     }
 
     pub(crate) fn forget(&self) {

@@ -215,8 +215,8 @@ pub mod client {
         Answer, Ask, AskUrl, Backoff, BoxFuture, Change, Child, Client, ClientBuilder, ClientEnd, Command,
         Connect, Direction, Environment, Error, Exit, IntoAnswer, Items, Limits, ListBudget, ListLimits,
         Listen, Negotiated, Notification, OpenError, Page, ProcessError, Request, Restart, Result, Retry,
-        ServerEnd, Stderr, StderrMode, Stream, ToolResult, check_field, check_form, choose_model, command,
-        is_accessible_root, memory,
+        ServerEnd, Started, Stderr, StderrMode, Stream, TaskHandle, TaskState, TaskUpdates, ToolResult,
+        check_field, check_form, choose_model, command, is_accessible_root, memory,
     };
 }
 

@@ -84,7 +84,7 @@ async fn starting(session: &Session<'_>) -> Vec<String> {
     let list = session.client.relay(Method::ListTools, RawJson::empty_object(), RelayWith::default());
     match list.await {
         Ok(Relayed::Complete(result)) => result.decode::<Listed>().unwrap_or_default().meta.servers,
-        Ok(Relayed::InputRequired { .. }) | Err(_) => Vec::new(),
+        Ok(Relayed::InputRequired { .. } | Relayed::Task(_)) | Err(_) => Vec::new(),
     }
 }
 

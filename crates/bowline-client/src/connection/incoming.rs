@@ -2,7 +2,7 @@
 
 use super::{Connection, ENDLESS, WaiterKind};
 use crate::{
-    CallKey, Error,
+    CallKey, Error, TaskState,
     answering::{self, MAX_QUESTIONS, Refusal},
     handlers::{Direction, Notification, guarded},
     rate::Rated,
@@ -17,7 +17,7 @@ use bowline_proto::{
 };
 use bowline_types::{
     CancelledParams, ElicitationCompleteParams, Id, LogMessageParams, Meta, Method, ProgressParams, RawJson,
-    ResourceUpdatedParams, Revision, RpcError, SubscriptionsAcknowledgedParams,
+    RelatedTaskMetadata, ResourceUpdatedParams, Revision, RpcError, SubscriptionsAcknowledgedParams,
 };
 use bytes::Bytes;
 use serde::Deserialize;
@@ -90,6 +90,7 @@ impl Connection {
             drop(answering);
             return self.reply(&id, Err(RpcError::internal("too many requests at once")));
         }
+        let related_task = self.related_task(params.as_ref());
         let task = answering.tasks.spawn({
             let id = id.clone();
             async move {
@@ -106,10 +107,17 @@ impl Connection {
                 if let Ok((_, Some(elicitation_id))) = &answer {
                     connection.note_visit(elicitation_id);
                 }
-                connection.reply(&id, answer.map(|(result, _)| result).map_err(Refusal::into_rpc));
+                let answer = answer.map(|(result, _)| of_task(result, related_task));
+                connection.reply(&id, answer.map_err(Refusal::into_rpc));
             }
         });
         answering.running.insert(id, task);
+    }
+
+    /// Returns the task that a request of a 2025-11-25 server belongs to.
+    fn related_task(&self, params: Option<&RawJson>) -> Option<RelatedTaskMetadata> {
+        self.revision().filter(|revision| *revision == Revision::V2025_11_25)?;
+        meta_of(params)?.related_task().ok()?
     }
 
     fn reply(&self, id: &Id, answer: Result<RawJson, RpcError>) {
@@ -154,6 +162,10 @@ impl Connection {
                     self.changed(&change, Notification::ResourceUpdated(updated), params.as_ref());
                 }
             }
+            Method::TaskChanged | Method::TaskStatus => {
+                self.task_changed(*known, params.as_ref());
+                self.pass_on(other(method, params));
+            }
             Method::SubscriptionsAcknowledged => self.acknowledged(params.as_ref()),
             Method::ElicitationComplete => {
                 let Some(complete) = decode::<ElicitationCompleteParams>(params.as_ref()) else { return };
@@ -164,6 +176,25 @@ impl Connection {
                 }
             }
             _ => self.pass_on(other(method, params)),
+        }
+    }
+
+    /// Handles the state of a task. 2025-11-25 may send it on any stream, 2026-07-28 only for a subscription.
+    fn task_changed(&self, method: Method, params: Option<&RawJson>) {
+        let Some(revision) = self.revision().filter(|revision| method.exists_in(*revision)) else { return };
+        if revision.is_modern() {
+            let ours = subscription_id(params).is_some_and(|id| lock(&self.routes).contains_key(&id));
+            if !ours {
+                tracing::debug!("ignored the state of a task for an unknown subscription");
+                return;
+            }
+        }
+        match params.map(|params| TaskState::read(revision, params)) {
+            Some(Ok(state)) => {
+                self.shared.tasks.hear(state);
+            }
+            Some(Err(error)) => tracing::debug!(%error, "ignored a malformed task"),
+            None => {}
         }
     }
 
@@ -224,8 +255,12 @@ impl Connection {
             let handler = match pending.peek(&params.progress_token).map(|waiter| &waiter.kind) {
                 Some(WaiterKind::Call { progress: Some(progress), .. }) => Arc::clone(progress),
                 Some(WaiterKind::Call { progress: None, .. } | WaiterKind::Listen(_)) | None => {
-                    tracing::debug!(token = %params.progress_token, "ignored progress of an unknown request");
-                    return;
+                    // The token of a task is valid after the response that created the task.
+                    let Some(handler) = self.shared.tasks.progress_handler(&params.progress_token) else {
+                        tracing::debug!(token = %params.progress_token, "ignored progress of an unknown request");
+                        return;
+                    };
+                    handler
                 }
             };
             pending.touch(&params.progress_token, now());
@@ -300,10 +335,26 @@ fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawJson>) -> Option<T> {
 }
 
 fn subscription_id(params: Option<&RawJson>) -> Option<Id> {
+    meta_of(params)?.subscription_id().ok()?
+}
+
+fn meta_of(params: Option<&RawJson>) -> Option<Meta> {
     #[derive(Deserialize)]
     struct Tagged {
         #[serde(rename = "_meta")]
         meta: Option<Meta>,
     }
-    decode::<Tagged>(params)?.meta?.subscription_id().ok()?
+    decode::<Tagged>(params)?.meta
+}
+
+/// Marks an answer as belonging to the task of its question.
+fn of_task(answer: RawJson, task: Option<RelatedTaskMetadata>) -> RawJson {
+    let Some(task) = task else { return answer };
+    let marked = answer.members().and_then(|mut members| {
+        let mut meta: Meta = members.decode("_meta")?.unwrap_or_default();
+        meta.set_related_task(&task);
+        members.insert("_meta", RawJson::of(&meta)?);
+        RawJson::of(&members)
+    });
+    marked.unwrap_or(answer)
 }

@@ -17,5 +17,7 @@ mod restart;
 mod rounds;
 mod subscriptions;
 mod support;
+mod tasks;
+mod tasks_2025;
 mod transport;
 mod typed;

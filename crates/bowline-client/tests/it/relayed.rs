@@ -24,6 +24,7 @@ fn complete(relayed: Result<Relayed>) -> RawJson {
     match relayed.unwrap() {
         Relayed::Complete(result) => result,
         Relayed::InputRequired { .. } => panic!("expected a result, got questions"),
+        Relayed::Task(_) => panic!("expected a result, got a task"),
     }
 }
 
@@ -211,7 +212,10 @@ async fn results_are_sorted_as_the_protocol_has_them() {
     let mut extensions = RawMap::new();
     extensions.insert(bowline_types::TASKS_EXTENSION, RawJson::empty_object());
     with.capabilities = Some(ClientCapabilities::new().extensions(extensions));
-    assert_eq!(complete(outcome(Method::CallTool, with, task.clone()).await).to_value().unwrap(), task);
+    let Relayed::Task(created) = outcome(Method::CallTool, with, task.clone()).await.unwrap() else {
+        panic!("expected a task")
+    };
+    assert_eq!(created.to_value().unwrap(), task);
 }
 
 #[tokio::test(start_paused = true)]

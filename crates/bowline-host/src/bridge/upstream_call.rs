@@ -131,6 +131,10 @@ impl UpstreamCall {
                 relayed = &mut self.relay => return match relayed {
                     Ok(Relayed::Complete(result)) => UpstreamReply::Complete(result),
                     Ok(Relayed::InputRequired { requests, state }) => UpstreamReply::InputRequired { requests, state },
+                    Ok(Relayed::Task(_)) => {
+                        let reason = "the server made the call a task, which was not negotiated";
+                        UpstreamReply::Failed(RpcError::internal(reason))
+                    }
                     Err(error) => match error.url_elicitations() {
                         Some(urls) => UpstreamReply::UrlElicitationRequired(urls),
                         None => UpstreamReply::Failed(error),

@@ -210,7 +210,7 @@ async fn read_all<T: ListItem>(
         let relayed = client.relay(T::METHOD, params, RelayWith::default()).await;
         let result = match relayed {
             Ok(Relayed::Complete(result)) => result,
-            Ok(Relayed::InputRequired { .. }) => {
+            Ok(Relayed::InputRequired { .. } | Relayed::Task(_)) => {
                 return Err(malformed("lists must not request input".into()));
             }
             // Many servers declare resources but do not implement templates.

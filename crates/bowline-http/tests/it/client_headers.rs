@@ -72,6 +72,39 @@ async fn every_request_has_its_method_and_name_in_headers() {
 }
 
 #[tokio::test]
+async fn requests_about_a_task_name_the_task() {
+    // proves: TASKX-48
+    let mut capabilities = everything();
+    capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+    let (client, mut peer) = modern(Client::builder().tasks(), capabilities).await;
+    let state = |status: &str| {
+        json!({
+            "resultType": "complete", "taskId": "a b\u{e4}", "status": status, "createdAt": "2026-01-01T00:00:00Z",
+            "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttlMs": null, "pollIntervalMs": 1,
+        })
+    };
+    let task = client.task("a b\u{e4}");
+    let mut answers = bowline_types::InputResponses::new();
+    answers.insert("q1", json!({ "action": "decline" }).into());
+    let ((), ()) = tokio::join!(
+        async {
+            task.status().await.unwrap();
+            task.answer(answers).await.unwrap();
+            task.cancel().await.unwrap();
+        },
+        async {
+            for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+                let asked = peer.post(method).await;
+                look_at(&asked);
+                assert_eq!(asked.header("mcp-name"), Some("=?base64?YSBiw6Q=?="));
+                assert_eq!(asked.body["params"]["taskId"], "a b\u{e4}");
+                asked.result(&state("working")).await;
+            }
+        }
+    );
+}
+
+#[tokio::test]
 async fn a_name_that_fits_no_header_is_encoded() {
     // proves: HDR-04
     let (client, mut peer) = modern(Client::builder(), everything()).await;

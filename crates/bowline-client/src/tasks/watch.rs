@@ -1,0 +1,115 @@
+//! Who waits for which task: a notification of the server wakes them before their next poll.
+
+use super::TaskState;
+use crate::{handlers::OnProgress, shared::lock};
+use bowline_types::Id;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::sync::watch;
+
+/// The tasks that are waited for. A server cannot add any.
+#[derive(Default)]
+pub(crate) struct Watches {
+    tasks: Mutex<HashMap<String, watch::Sender<Option<TaskState>>>>,
+    /// The handlers for progress of tasks of 2025-11-25, by token.
+    progress: Mutex<HashMap<Id, OnProgress>>,
+    next_token: AtomicU64,
+}
+
+impl Watches {
+    /// Starts to watch a task.
+    pub(super) fn watch(self: &Arc<Self>, task_id: &str) -> Watch {
+        let mut tasks = lock(&self.tasks);
+        let sender = tasks.entry(task_id.to_owned()).or_insert_with(|| watch::Sender::new(None));
+        let states = sender.subscribe();
+        Watch { watches: Arc::clone(self), task_id: task_id.to_owned(), states }
+    }
+
+    /// Passes on the state of a task that the server sent. Returns `false` if nobody waits for the task.
+    pub(crate) fn hear(&self, state: TaskState) -> bool {
+        match lock(&self.tasks).get(&state.task.task_id) {
+            Some(sender) => {
+                sender.send_replace(Some(state));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Registers a handler for the progress of a task. Its token is a string, unlike those of requests.
+    pub(super) fn keep_progress(self: &Arc<Self>, handler: OnProgress) -> TaskProgress {
+        let token = Id::from(format!("task-{}", self.next_token.fetch_add(1, Ordering::Relaxed)));
+        lock(&self.progress).insert(token.clone(), handler);
+        TaskProgress { watches: Arc::clone(self), token }
+    }
+
+    /// Returns the handler for progress with this token.
+    pub(crate) fn progress_handler(&self, token: &Id) -> Option<OnProgress> {
+        lock(&self.progress).get(token).cloned()
+    }
+}
+
+impl fmt::Debug for Watches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watches").field("tasks", &lock(&self.tasks).len()).finish_non_exhaustive()
+    }
+}
+
+/// A registered progress handler. Dropping it ends the registration.
+#[derive(Debug)]
+pub(crate) struct TaskProgress {
+    watches: Arc<Watches>,
+    token: Id,
+}
+
+impl TaskProgress {
+    /// Returns the token.
+    pub(super) fn token(&self) -> &Id {
+        &self.token
+    }
+}
+
+impl Drop for TaskProgress {
+    fn drop(&mut self) {
+        lock(&self.watches.progress).remove(&self.token);
+    }
+}
+
+/// Receives the states of one task that the server sends on its own.
+#[derive(Debug)]
+pub(super) struct Watch {
+    watches: Arc<Watches>,
+    task_id: String,
+    states: watch::Receiver<Option<TaskState>>,
+}
+
+impl Watch {
+    /// Waits for a state that the server sends. The receiver remembers what was seen, so nothing is lost if the future
+    /// is dropped.
+    pub(super) async fn next(&mut self) -> TaskState {
+        loop {
+            if self.states.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            if let Some(state) = self.states.borrow_and_update().clone() {
+                return state;
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut tasks = lock(&self.watches.tasks);
+        // This receiver is still counted.
+        if tasks.get(&self.task_id).is_some_and(|sender| sender.receiver_count() <= 1) {
+            tasks.remove(&self.task_id);
+        }
+    }
+}
