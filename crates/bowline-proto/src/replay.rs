@@ -5,12 +5,16 @@
 //! handler asks something else with the same key, the answer is not used. Only a question whose key the author chose
 //! can be answered in advance, by a client that sends answers without a state.
 
-use crate::seal::{KeyRing, SealError, digest, sealed_len};
+use crate::{
+    seal::{KeyRing, SealError, digest, sealed_len},
+    service::BoxFuture,
+};
 use bowline_json::canonical;
 use bowline_types::{InputRequest, Method, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
+    fmt,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -62,16 +66,42 @@ struct Learned {
     kept: Vec<(String, RawJson)>,
     rounds: u32,
     /// The state this was opened from, which is good for one call.
-    state: Option<Arc<Opened>>,
+    state: Option<Arc<OpenedState>>,
 }
 
 /// A state that was opened and may not be used yet. Clones of a call share it, so that a call made twice on the way to
 /// its handler is still one use.
 #[derive(Debug)]
-struct Opened {
+pub struct OpenedState {
     id: [u8; 16],
     expires: u64,
     fresh: OnceLock<bool>,
+    claimant: OnceLock<[u8; 16]>,
+}
+
+impl OpenedState {
+    /// Returns the name of the state, the same in every process.
+    pub fn id(&self) -> &[u8; 16] {
+        &self.id
+    }
+
+    /// Returns when the state expires, in seconds since the epoch.
+    pub fn expires(&self) -> u64 {
+        self.expires
+    }
+
+    /// Returns the token of the call that uses the state, which `random` makes at the first use.
+    pub fn claimant(&self, random: impl FnOnce() -> [u8; 16]) -> [u8; 16] {
+        *self.claimant.get_or_init(random)
+    }
+}
+
+/// Decides, for all processes that share the keys, which call may use a state.
+pub trait UsedStates: Send + Sync + fmt::Debug {
+    /// Marks a state as used by its [claimant](OpenedState::claimant). False if another call used it before.
+    ///
+    /// Fails if nobody knows; the call is then refused.
+    fn redeem<'a>(&'a self, state: &'a OpenedState) -> BoxFuture<'a, Result<bool, RpcError>>;
 }
 
 #[derive(Clone, Debug)]
@@ -152,6 +182,27 @@ impl Replay {
             consumed.take(state.id, state.expires, now)
         };
         if *state.fresh.get_or_init(take) { Ok(()) } else { Err(used()) }
+    }
+
+    /// Returns whether this was opened from a state that was not used yet.
+    pub fn has_unused_state(&self) -> bool {
+        let state = self.0.as_ref().and_then(|learned| learned.state.as_ref());
+        state.is_some_and(|state| state.fresh.get().is_none())
+    }
+
+    /// Uses up the state this was opened from, for all processes. [`Self::redeem`] then accepts it.
+    ///
+    /// Fails with -32602 if the state was used before or has expired.
+    pub async fn redeem_with(&self, used: &dyn UsedStates, now: fn() -> u64) -> Result<(), RpcError> {
+        let Some(state) = self.0.as_ref().and_then(|learned| learned.state.as_ref()) else { return Ok(()) };
+        if state.expires <= now() {
+            return Err(expired());
+        }
+        if !used.redeem(state).await? {
+            return Err(self::used());
+        }
+        state.fresh.get_or_init(|| true);
+        Ok(())
     }
 
     /// Returns the number of completed rounds.
@@ -281,7 +332,12 @@ pub fn open(
     if sealed.expires <= now {
         return Err(expired());
     }
-    let state = Opened { id: sealed.id, expires: sealed.expires, fresh: OnceLock::new() };
+    let state = OpenedState {
+        id: sealed.id,
+        expires: sealed.expires,
+        fresh: OnceLock::new(),
+        claimant: OnceLock::new(),
+    };
     let mut learned = Learned {
         kept: sealed.kept,
         rounds: sealed.rounds,

@@ -86,8 +86,8 @@ pub struct ClientView {
     pub revision: Revision,
     /// The authenticated user, if the transport knows one.
     pub principal: Option<Arc<str>>,
-    raw_capabilities: RawJson,
-    raw_info: Option<RawJson>,
+    pub(crate) raw_capabilities: RawJson,
+    pub(crate) raw_info: Option<RawJson>,
     // Apart, because few handlers ask.
     capabilities: OnceLock<Box<ClientCapabilities>>,
     info: OnceLock<Option<Box<Implementation>>>,

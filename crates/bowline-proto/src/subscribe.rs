@@ -267,6 +267,25 @@ impl Subscriptions {
         true
     }
 
+    /// Returns the resources that a legacy client subscribes to.
+    pub fn uris(&self) -> BTreeSet<String> {
+        self.legacy.as_ref().map(|listener| listener.interest.uris.clone()).unwrap_or_default()
+    }
+
+    /// Replaces the resources that a legacy client subscribes to by those that it subscribed to elsewhere.
+    pub fn restore(&mut self, uris: &BTreeSet<String>, access: SubscriptionAccess) {
+        if uris.is_empty() && self.legacy.is_none() {
+            return;
+        }
+        let listener = self.legacy.get_or_insert_default();
+        listener.access = access;
+        if listener.interest.uris != *uris {
+            listener.interest.uris.clone_from(uris);
+            listener.news.uris.retain(|changed| uris.iter().any(|known| uri::is_sub_resource(known, changed)));
+            self.turned = true;
+        }
+    }
+
     /// Handles `resources/unsubscribe`.
     pub fn unsubscribe(&mut self, uri: &str) {
         if let Some(listener) = &mut self.legacy {

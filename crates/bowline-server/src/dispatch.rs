@@ -58,7 +58,21 @@ impl Core {
         Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), notifier, registry, log, extensions))
     }
 
+    /// Uses up the state of a call for all processes, where several share it. `None` if there is nothing to do.
+    fn redeeming<'a>(&'a self, call: &'a Call) -> Option<BoxFuture<'a, Result<(), RpcError>>> {
+        if !call.replay.has_unused_state() {
+            return None;
+        }
+        let used = self.profile.used_states()?;
+        Some(Box::pin(call.replay.redeem_with(&**used, unix_time)))
+    }
+
     async fn dispatch(&self, mut call: Call, notifier: Notifier) -> Outcome {
+        if let Some(redeeming) = self.redeeming(&call)
+            && let Err(error) = redeeming.await
+        {
+            return Outcome::Failed(error);
+        }
         let ctx = match self.begin(&mut call, notifier) {
             Ok(ctx) => ctx,
             Err(error) => return Outcome::Failed(error),
@@ -108,6 +122,10 @@ impl Core {
             let inside = OneTool { core: Arc::clone(self), tool: Arc::clone(&tool) };
             let chain = Chain::new(Arc::clone(&tool.layers), Arc::new(inside));
             return Box::pin(caught(call_panicked, async move { chain.start().run(call, notifier).await }));
+        }
+        if self.redeeming(&call).is_some() {
+            let inside = OneTool { core: Arc::clone(self), tool };
+            return Box::pin(async move { inside.call(call, notifier).await });
         }
         // A handler that is not async panics where it is called.
         match catch_unwind(AssertUnwindSafe(|| self.begin_tool(&tool, &mut call, notifier))) {
@@ -406,6 +424,11 @@ impl Service for OneTool {
     fn call(&self, mut call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
         let (core, tool) = (&self.core, &self.tool);
         Box::pin(caught(|| panicked(&tool.name), async move {
+            if let Some(redeeming) = core.redeeming(&call)
+                && let Err(error) = redeeming.await
+            {
+                return Outcome::Failed(error);
+            }
             match core.begin_tool(tool, &mut call, notifier) {
                 Begun::Done(outcome) => outcome,
                 Begun::Running(ctx, future) => core.finish_tool(Arc::clone(tool), ctx, future).await,
@@ -451,6 +474,16 @@ pub(crate) struct Backend {
 
 impl Service for Backend {
     fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        if self.core.redeeming(&call).is_some() {
+            return Box::pin(caught(call_panicked, async move {
+                if let Some(redeeming) = self.core.redeeming(&call)
+                    && let Err(error) = redeeming.await
+                {
+                    return Outcome::Failed(error);
+                }
+                self.service.call(call, notifier).await
+            }));
+        }
         if let Err(error) = call.replay.redeem(&self.core.profile.consumed, unix_time) {
             return Box::pin(ready(Outcome::Failed(error)));
         }

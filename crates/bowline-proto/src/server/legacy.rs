@@ -1,6 +1,6 @@
 //! The rules of a session opened by `initialize`: 2024-11-05 to 2025-11-25.
 
-use super::{Admitted, NotificationEncoder, Profile, Threshold};
+use super::{Admitted, NotificationEncoder, Profile, SessionMemory, SessionState, Threshold};
 use crate::{
     envelope::MethodName,
     params::{Params, RequestMeta},
@@ -9,7 +9,7 @@ use crate::{
     uri,
 };
 use bowline_types::{
-    Adapt, Direction, InitializeParams, InitializeResult, Method, MethodKind, RawJson, Revision, RpcError,
+    Adapt, Direction, InitializeParams, InitializeResult, LoggingLevel, Method, MethodKind, RawJson, Revision, RpcError,
     SetLevelParams,
 };
 use bytes::Bytes;
@@ -37,10 +37,41 @@ impl Legacy {
         Self { client, threshold: Threshold::session(), initialized: Arc::default() }
     }
 
-    pub(super) fn greeting(&self, profile: &Profile) -> Bytes {
+    /// Continues a session that another process opened.
+    pub(super) fn restored(principal: Option<Arc<str>>, state: &SessionState) -> Self {
+        let client = ClientView::new(
+            state.revision,
+            principal,
+            state.capabilities.clone(),
+            state.client_info.clone(),
+        );
+        Self { client: Arc::new(client), threshold: Threshold::session(), initialized: Arc::default() }
+    }
+
+    pub(super) fn level(&self) -> LoggingLevel {
+        self.threshold.level().unwrap_or(LoggingLevel::Info)
+    }
+
+    pub(super) fn set_level(&self, level: LoggingLevel) {
+        self.threshold.set(level);
+    }
+
+    pub(super) fn greeting(&self, profile: &Profile, memory: SessionMemory) -> Bytes {
         let revision = self.client.revision;
-        let mut result =
-            InitializeResult::new(revision.as_str(), profile.capabilities.clone(), profile.info.clone());
+        let mut capabilities = profile.capabilities.clone();
+        if memory == SessionMemory::None {
+            // Nobody would remember who wants to be notified.
+            if let Some(resources) = &mut capabilities.resources {
+                (resources.subscribe, resources.list_changed) = (None, None);
+            }
+            if let Some(tools) = &mut capabilities.tools {
+                tools.list_changed = None;
+            }
+            if let Some(prompts) = &mut capabilities.prompts {
+                prompts.list_changed = None;
+            }
+        }
+        let mut result = InitializeResult::new(revision.as_str(), capabilities, profile.info.clone());
         result.instructions = profile.instructions();
         result.adapt(revision);
         serde_json::to_vec(&result).unwrap_or_default().into()

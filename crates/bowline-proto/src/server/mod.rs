@@ -12,6 +12,7 @@ mod modern;
 mod notifications;
 mod opening;
 mod profile;
+mod session_state;
 
 pub use classify::{Handling, HeaderVersion, MessageKind, Transport, classify};
 pub use finish::{Sealing, encode as encode_outcome};
@@ -23,6 +24,7 @@ pub use modern::{
 };
 pub use notifications::{NotificationEncoder, Threshold};
 pub use profile::{CacheHint, Profile, RevisionSet};
+pub use session_state::SessionState;
 
 use crate::{
     encode,
@@ -30,7 +32,7 @@ use crate::{
     params::{Params, RequestMeta},
     replay::Replay,
     service::{Call, ClientView, Extensions, Outcome},
-    subscribe::{Change, Channel, Subscriber, Subscriptions},
+    subscribe::{Change, Channel, Subscriber, SubscriptionAccess, Subscriptions},
 };
 use bowline_types::{
     CancelledParams, Id, LoggingLevel, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
@@ -162,6 +164,21 @@ pub struct ServerSession<C = ()> {
     next_serial: u64,
     subscriptions: Subscriptions,
     subscriber: Subscriber,
+    memory: SessionMemory,
+    /// Rises with every change of what the session remembers.
+    changes: u64,
+}
+
+/// Whether a legacy session remembers something between its requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionMemory {
+    /// Log level and subscriptions.
+    #[default]
+    Kept,
+    /// Nothing but its client: every request may reach another process. Subscriptions and notifications of changes are not
+    /// offered.
+    None,
 }
 
 #[derive(Debug)]
@@ -183,7 +200,58 @@ impl<C> ServerSession<C> {
             next_serial: 0,
             subscriptions: Subscriptions::default(),
             subscriber: Subscriber::default(),
+            memory: SessionMemory::Kept,
+            changes: 0,
         }
+    }
+
+    /// Sets whether the session remembers something between its requests.
+    #[must_use]
+    pub fn with_memory(mut self, memory: SessionMemory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Returns a number that rises with every change of [`Self::state`].
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Returns what the session remembers; `None` before the handshake.
+    pub fn state(&self) -> Option<SessionState> {
+        let legacy = self.legacy.as_ref()?;
+        let mut state = SessionState::new(
+            legacy.client.revision,
+            legacy.client.raw_capabilities.clone(),
+            legacy.client.raw_info.clone(),
+        );
+        state.initialized = legacy.is_initialized();
+        state.level = legacy.level();
+        state.uris = self.subscriptions.uris();
+        Some(state)
+    }
+
+    /// Continues a session of another process, or takes over what changed there. Subscriptions require the scopes of
+    /// resources from the current subscriber. Returns whether the handshake was completed elsewhere.
+    pub fn restore(&mut self, state: &SessionState) -> bool {
+        let principal = self.principal.clone();
+        let legacy = self.legacy.get_or_insert_with(|| Legacy::restored(principal, state));
+        legacy.set_level(state.level);
+        let completed = state.initialized && !legacy.is_initialized();
+        if completed {
+            legacy.initialized();
+            if self.memory == SessionMemory::Kept {
+                self.subscriptions.open_legacy(&self.profile.capabilities);
+            }
+        }
+        let access = SubscriptionAccess::of(&self.profile, &legacy.client);
+        self.subscriptions.restore(&state.uris, access.with_scopes(&self.profile, &self.subscriber));
+        completed
+    }
+
+    /// Forgets the recorded changes, because another process notifies the client.
+    pub fn forget_news(&mut self) {
+        self.subscriptions.drain();
     }
 
     /// Sets the token of the frames that follow. Subscriptions that they make require the scopes of resources from it.
@@ -274,13 +342,21 @@ impl<C> ServerSession<C> {
                 modern::admit(&self.profile, self.principal.as_ref(), revision, method, params, meta, now)?
             }
             (Handling::Session, Some(legacy)) => {
+                if self.memory == SessionMemory::None && *method == MethodName::Known(Method::Subscribe) {
+                    let reason = "this server keeps no subscriptions: its sessions are set to `sealed`";
+                    return Err(RpcError::new(bowline_types::error_code::METHOD_NOT_FOUND, reason));
+                }
+                if let MethodName::Known(Method::SetLevel | Method::Subscribe | Method::Unsubscribe) = method {
+                    self.changes += 1;
+                }
                 let subscriptions = (&mut self.subscriptions, &self.subscriber);
                 legacy.admit(&self.profile, subscriptions, method, params, meta)?
             }
             (Handling::Session | Handling::Opening, opened) => {
                 let (admitted, legacy) =
-                    opening::admit(&self.profile, self.principal.as_ref(), method, &params)?;
+                    opening::admit(&self.profile, self.principal.as_ref(), method, &params, self.memory)?;
                 *opened = legacy;
+                self.changes += 1;
                 admitted
             }
         };
@@ -322,7 +398,10 @@ impl<C> ServerSession<C> {
         match method {
             Method::Initialized if !legacy.is_initialized() => {
                 legacy.initialized();
-                self.subscriptions.open_legacy(&self.profile.capabilities);
+                if self.memory == SessionMemory::Kept {
+                    self.subscriptions.open_legacy(&self.profile.capabilities);
+                }
+                self.changes += 1;
                 Inbound::Initialized
             }
             Method::RootsListChanged => Inbound::RootsChanged,

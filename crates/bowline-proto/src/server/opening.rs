@@ -1,6 +1,6 @@
 //! Requests before the handshake of a connection.
 
-use super::{Admitted, Legacy, Profile};
+use super::{Admitted, Legacy, Profile, SessionMemory};
 use crate::{envelope::MethodName, params::Params};
 use bowline_types::{InitializeParams, Method, Revision, RpcError, meta};
 use bytes::Bytes;
@@ -15,11 +15,12 @@ pub(super) fn admit(
     principal: Option<&Arc<str>>,
     method: &MethodName,
     params: &Params,
+    memory: SessionMemory,
 ) -> Result<(Admitted, Option<Legacy>), RpcError> {
     let speaks_legacy = profile.revisions.newest_legacy().is_some();
     match method {
         MethodName::Known(Method::Initialize) => {
-            let (legacy, result) = initialize(profile, principal, params)?;
+            let (legacy, result) = initialize(profile, principal, params, memory)?;
             Ok((Admitted::Answer(result), Some(legacy)))
         }
         // Liveness may be asked at any time, before the handshake as well.
@@ -41,6 +42,7 @@ fn initialize(
     profile: &Profile,
     principal: Option<&Arc<str>>,
     params: &Params,
+    memory: SessionMemory,
 ) -> Result<(Legacy, Bytes), RpcError> {
     if params.raw().as_bytes().len() > MAX_INITIALIZE {
         return Err(RpcError::invalid_params(format!(
@@ -57,6 +59,6 @@ fn initialize(
         return Err(RpcError::unsupported_version(&params.protocol_version, &supported));
     };
     let legacy = Legacy::new(revision, principal.cloned(), &params);
-    let result = legacy.greeting(profile);
+    let result = legacy.greeting(profile, memory);
     Ok((legacy, result))
 }

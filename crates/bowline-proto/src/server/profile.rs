@@ -2,7 +2,7 @@
 
 use crate::{
     custom::CustomMethods,
-    replay::Consumed,
+    replay::{Consumed, UsedStates},
     seal::KeyRing,
     subscribe::{ResourceScopes, SubscriptionGuard},
 };
@@ -13,7 +13,7 @@ use bowline_types::{
 use bytes::Bytes;
 use std::{
     fmt,
-    sync::{Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
 /// A set of revisions.
@@ -93,6 +93,7 @@ pub struct Profile {
     pub keys: KeyRing,
     /// Sealed states that were used.
     pub consumed: Mutex<Consumed>,
+    used_states: OnceLock<Arc<dyn UsedStates>>,
     info_member: OnceLock<Bytes>,
     changeable: RwLock<Changeable>,
     subscriptions: SubscriptionRules,
@@ -132,10 +133,22 @@ impl Profile {
             custom: CustomMethods::default(),
             keys,
             consumed: Mutex::default(),
+            used_states: OnceLock::new(),
             info_member: OnceLock::new(),
             changeable: RwLock::default(),
             subscriptions: SubscriptionRules::default(),
         }
+    }
+
+    /// Sets who decides, for several processes, which call may use a sealed state. Without it, each process accepts a state
+    /// once. False if it was set before; the first one stays.
+    pub fn set_used_states(&self, used: Arc<dyn UsedStates>) -> bool {
+        self.used_states.set(used).is_ok()
+    }
+
+    /// Returns who decides for several processes which call may use a sealed state, if anyone does.
+    pub fn used_states(&self) -> Option<&Arc<dyn UsedStates>> {
+        self.used_states.get()
     }
 
     /// Sets the guard that decides which resources a client may subscribe to. Default: all.

@@ -1,12 +1,12 @@
 //! One client and its calls, whatever carries the frames.
 
-use super::{Exchange, Observer, RawFrame, Sink, question::Questions};
+use super::{Exchange, Observer, RawFrame, RemoteAnswers, Sink, question::Questions};
 use crate::{CallOrigin, ServerHandle, hub::Listener};
 use bowline_proto::{
     encode,
     envelope::Frame,
     replay::{Answer, OpenQuestions, Question},
-    server::{Ids, Inbound, NotificationEncoder, ServerSession, Ticket},
+    server::{Ids, Inbound, NotificationEncoder, ServerSession, SessionMemory, SessionState, Ticket},
     service::{BoxFuture, Call, Extensions, Notifier, Outcome, Reply},
     subscribe::Change,
 };
@@ -64,6 +64,8 @@ pub struct Conversation {
     server: ServerHandle,
     session: Mutex<Session>,
     questions: Questions,
+    /// Why questions cannot be sent, if they cannot.
+    refuse_questions: Option<&'static str>,
     /// Notified when the client has completed the handshake.
     initialized: Notify,
     /// The resources the client wants to hear of.
@@ -76,6 +78,47 @@ pub struct Conversation {
     observer: Option<Observer>,
 }
 
+/// How a conversation is set up.
+#[derive(Default)]
+#[must_use = "it does nothing until it is used"]
+pub struct Setup {
+    ids: Ids,
+    memory: SessionMemory,
+    remote: Option<(Box<str>, Arc<dyn RemoteAnswers>)>,
+    refuse_questions: Option<&'static str>,
+}
+
+impl Setup {
+    /// Sets whether requests share a channel.
+    pub fn ids(mut self, ids: Ids) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Keeps nothing between requests. A call that asks the client fails with `reason`.
+    pub fn without_memory(mut self, reason: &'static str) -> Self {
+        (self.memory, self.refuse_questions) = (SessionMemory::None, Some(reason));
+        self
+    }
+
+    /// Accepts answers that reach other processes. The ids of questions begin with `prefix`, which no other conversation in any
+    /// process has.
+    pub fn answers(mut self, prefix: impl Into<Box<str>>, answers: Arc<dyn RemoteAnswers>) -> Self {
+        self.remote = Some((prefix.into(), answers));
+        self
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("ids", &self.ids)
+            .field("memory", &self.memory)
+            .field("has_remote_answers", &self.remote.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Conversation {
     /// Creates a conversation. `ids` says whether requests share a channel. `news` is called when
     /// [`Conversation::write_news`] may have something to write; it must not block.
@@ -85,10 +128,23 @@ impl Conversation {
         ids: Ids,
         news: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
+        Self::with(server, principal, Setup::default().ids(ids), news)
+    }
+
+    /// Creates a conversation that is set up in a certain way. `news` is as for [`Conversation::new`].
+    pub fn with(
+        server: &ServerHandle,
+        principal: Option<Arc<str>>,
+        setup: Setup,
+        news: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let Setup { ids, memory, remote, refuse_questions } = setup;
+        let session = Session::new(Arc::clone(&server.core.profile), principal);
         let conversation = Arc::new(Self {
             server: server.clone(),
-            session: Mutex::new(Session::new(Arc::clone(&server.core.profile), principal).with_ids(ids)),
-            questions: Questions::default(),
+            session: Mutex::new(session.with_ids(ids).with_memory(memory)),
+            questions: Questions::with_remote(remote),
+            refuse_questions,
             initialized: Notify::new(),
             wanted: Mutex::default(),
             notifications: AtomicUsize::new(0),
@@ -117,6 +173,38 @@ impl Conversation {
     /// Returns whether the handshake is complete.
     pub fn is_ready(&self) -> bool {
         self.session().is_initialized()
+    }
+
+    /// Returns a number that rises with every change of [`Self::state`].
+    pub fn changes(&self) -> u64 {
+        self.session().changes()
+    }
+
+    /// Returns what the session remembers, so that another process can continue it; `None` before the handshake.
+    pub fn state(&self) -> Option<SessionState> {
+        self.session().state()
+    }
+
+    /// Continues a session of another process, or takes over what changed there. With `extensions`, subscriptions require the
+    /// scopes of resources from the token of that request.
+    pub fn restore(&self, state: &SessionState, extensions: Option<&Extensions>) {
+        let mut session = self.session();
+        if let Some(extensions) = extensions {
+            session.set_subscriber(extensions.into());
+        }
+        let completed = session.restore(state);
+        if let Some(wanted) = session.take_wanted() {
+            self.want(wanted);
+        }
+        drop(session);
+        if completed {
+            self.initialized.notify_waiters();
+        }
+    }
+
+    /// Forgets recorded changes, because another process notifies the client.
+    pub fn forget_news(&self) {
+        self.session().forget_news();
     }
 
     /// Takes what one frame holds; everything that belongs to it goes to `sink`. Its calls carry `extensions`.
@@ -268,11 +356,10 @@ impl Conversation {
         params: Option<RawJson>,
         sink: &Arc<dyn Sink>,
     ) -> Answer {
-        if !self.is_initialized_in_time().await {
-            return Err(not_initialized());
-        }
+        self.can_ask().await?;
         let limit = self.server.core.limits.question;
-        self.questions.send(method, params.as_ref(), limit, sink).answer().await
+        let id = self.questions.reserve().await?;
+        self.questions.send(id, method, params.as_ref(), limit, sink).answer().await
     }
 
     async fn run(
@@ -340,20 +427,32 @@ impl Conversation {
         questions: Vec<Question>,
         sink: &Arc<dyn Sink>,
     ) -> Vec<(Question, Answer)> {
-        if !self.is_initialized_in_time().await {
-            let refuse = |question| (question, Err(not_initialized()));
-            return questions.into_iter().map(refuse).collect();
+        if let Err(error) = self.can_ask().await {
+            return questions.into_iter().map(|question| (question, Err(error.clone()))).collect();
         }
         let limit = self.server.core.limits.question;
-        let ask = |question: Question| {
-            (self.questions.ask(&question, ticket.client.revision, limit, sink), question)
-        };
-        let waiting: Vec<_> = questions.into_iter().map(ask).collect();
-        let mut answers = Vec::new();
+        let (mut waiting, mut answers) = (Vec::new(), Vec::new());
+        for question in questions {
+            match self.questions.reserve().await {
+                Ok(id) => {
+                    let open = self.questions.ask(id, &question, ticket.client.revision, limit, sink);
+                    waiting.push((open, question));
+                }
+                Err(error) => answers.push((question, Err(error))),
+            }
+        }
         for (open, question) in waiting {
             answers.push((question, open.answer().await));
         }
         answers
+    }
+
+    /// Fails if the client cannot be asked, or does not complete the handshake in time.
+    async fn can_ask(&self) -> Result<(), RpcError> {
+        if let Some(reason) = self.refuse_questions {
+            return Err(RpcError::internal(reason));
+        }
+        if self.is_initialized_in_time().await { Ok(()) } else { Err(not_initialized()) }
     }
 
     /// Waits until the client has completed the handshake: a server sends no requests before. False when it takes too long.

@@ -18,9 +18,10 @@ pub use crate::{
 use bowline_proto::encode;
 use bowline_types::Id;
 use bytes::Bytes;
-pub use conversation::{Conversation, Started, poll_once, unix_time};
+pub use conversation::{Conversation, Setup, Started, poll_once, unix_time};
 use exchange::Exchange;
 pub use exchange::{Response, respond};
+pub use question::RemoteAnswers;
 
 /// Takes the frames of one stream to the client.
 pub trait Sink: Send + Sync + 'static {

@@ -5,6 +5,7 @@ use bowline_proto::{
     encode,
     pending::{Pending, Timeouts},
     replay::{Answer, Question},
+    service::BoxFuture,
 };
 use bowline_types::{Adapt, CancelledParams, Id, InputRequest, Method, RawJson, Revision, RpcError};
 use std::{
@@ -13,18 +14,54 @@ use std::{
 };
 use tokio::{sync::oneshot, time::sleep_until};
 
+/// Brings the answers of a client that reach other processes to the call that asks.
+///
+/// The ids of the questions are unique among all processes; see [`Setup::answers`](super::Setup::answers).
+pub trait RemoteAnswers: Send + Sync {
+    /// Makes a question known to other processes. Called before the question is sent.
+    fn open<'a>(&'a self, id: &'a Id) -> BoxFuture<'a, Result<(), RpcError>>;
+
+    /// Waits for an answer that reaches another process.
+    fn answer<'a>(&'a self, id: &'a Id) -> BoxFuture<'a, Answer>;
+
+    /// Forgets a question. Must not block.
+    fn close(&self, id: &Id);
+}
+
 /// The questions one client has not answered yet.
-#[derive(Debug, Default)]
-pub(super) struct Questions(Mutex<Pending<oneshot::Sender<Answer>>>);
+#[derive(Default)]
+pub(super) struct Questions {
+    pending: Mutex<Pending<oneshot::Sender<Answer>>>,
+    remote: Option<(Box<str>, Arc<dyn RemoteAnswers>)>,
+}
 
 impl Questions {
+    /// Creates the questions of a client whose answers may reach other processes. Their ids begin with `prefix`.
+    pub(super) fn with_remote(remote: Option<(Box<str>, Arc<dyn RemoteAnswers>)>) -> Self {
+        Self { pending: Mutex::default(), remote }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Pending<oneshot::Sender<Answer>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remote(&self) -> Option<&Arc<dyn RemoteAnswers>> {
+        self.remote.as_ref().map(|(_, remote)| remote)
+    }
+
+    /// Reserves an id, and makes the question known to other processes if there are any.
+    pub(super) async fn reserve(&self) -> Result<Id, RpcError> {
+        let id = self.next_id();
+        if let Some(remote) = self.remote() {
+            remote.open(&id).await?;
+        }
+        Ok(id)
     }
 
     /// Puts a question, in the form of the client's revision.
     pub(super) fn ask(
         &self,
+        id: Id,
         question: &Question,
         revision: Revision,
         limit: Duration,
@@ -37,12 +74,13 @@ impl Questions {
             InputRequest::CreateMessage(params) => RawJson::of(params).ok(),
             InputRequest::ListRoots => None,
         };
-        self.send(request.method().as_str(), params.as_ref(), limit, sink)
+        self.send(id, request.method().as_str(), params.as_ref(), limit, sink)
     }
 
-    /// Sends a request. The client has `limit` to answer it.
+    /// Sends a request with a [reserved](Self::reserve) id. The client has `limit` to answer it.
     pub(super) fn send(
         &self,
+        id: Id,
         method: &str,
         params: Option<&RawJson>,
         limit: Duration,
@@ -50,7 +88,6 @@ impl Questions {
     ) -> OpenQuestion<'_> {
         let (sender, receiver) = oneshot::channel();
         let mut questions = self.lock();
-        let id = questions.next_id();
         questions.insert(id.clone(), sender, Timeouts { silence: limit, total: limit }, Instant::now());
         drop(questions);
         sink.push(&encode::custom(Some(&id), method, params));
@@ -67,7 +104,10 @@ impl Questions {
 
     /// Returns an id for a request whose response is ignored.
     pub(super) fn next_id(&self) -> Id {
-        self.lock().next_id()
+        match (&self.remote, self.lock().next_id()) {
+            (Some((prefix, _)), Id::Number(number)) => Id::String(format!("{prefix}-{number}").into()),
+            (_, id) => id,
+        }
     }
 
     /// The client works on a question.
@@ -94,9 +134,19 @@ impl OpenQuestion<'_> {
     pub(super) async fn answer(mut self) -> Answer {
         loop {
             let Some(deadline) = self.questions.lock().deadline_of(&self.id) else { break };
+            let remote = async {
+                match self.questions.remote() {
+                    Some(remote) => remote.answer(&self.id).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 answer = &mut self.receiver => return answer.unwrap_or_else(|_| Err(gone())),
+                answer = remote => {
+                    self.questions.lock().take(&self.id);
+                    return answer;
+                }
                 () = sleep_until(deadline.into()) => {
                     // Signs of life may have moved the deadline meanwhile.
                     let deadline = self.questions.lock().deadline_of(&self.id);
@@ -117,6 +167,9 @@ fn gone() -> RpcError {
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
+        if let Some(remote) = self.questions.remote() {
+            remote.close(&self.id);
+        }
         // What the client has answered it does not work on, whether or not the answer was looked at.
         if self.questions.lock().take(&self.id).is_some() {
             let reason = "the call that asks has ended";
