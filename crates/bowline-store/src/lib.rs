@@ -33,6 +33,7 @@
 //! ```
 
 mod bus;
+mod check;
 mod error;
 mod hints;
 #[cfg(feature = "kit")]
@@ -47,6 +48,7 @@ mod sealed;
 mod store;
 
 pub use bus::{Bus, Heard, MAX_HINT_BYTES, Message};
+pub use check::{Finding, Level, measure};
 pub use error::{ErrorKind, PutError, StoreError};
 pub use hints::Hints;
 pub use limits::{Limited, Limits};

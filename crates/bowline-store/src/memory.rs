@@ -1,6 +1,7 @@
 //! The engine in memory, for one process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -30,6 +31,8 @@ pub struct Memory {
     started: Instant,
     /// The wall clock when the store was created.
     epoch: Time,
+    /// By how many milliseconds the clock was moved.
+    moved: AtomicI64,
 }
 
 impl Default for Memory {
@@ -52,11 +55,18 @@ impl Memory {
             max_bytes,
             started: Instant::now(),
             epoch: Time::default().after(since),
+            moved: AtomicI64::new(0),
         }
     }
 
+    /// Moves the clock, forward or back, as a failover to a machine with another clock does. For simulations.
+    pub fn move_clock(&self, millis: i64) {
+        self.moved.fetch_add(millis, Ordering::Relaxed);
+    }
+
     fn now(&self) -> Time {
-        self.epoch.after(self.started.elapsed())
+        let now = self.epoch.after(self.started.elapsed()).as_millis();
+        Time::from_millis(now.saturating_add_signed(self.moved.load(Ordering::Relaxed)))
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
