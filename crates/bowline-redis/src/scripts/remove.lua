@@ -1,0 +1,3 @@
+-- ARGV: keys
+for _, key in ipairs(ARGV) do drop(key) end
+return 1
