@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod bus;
 mod file;
 mod statements;
 mod worker;
@@ -27,11 +28,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimRequest, Group, Key, NodeId, Owner, Put, PutError, Record, Records, StoreError, Version,
+    ClaimRequest, Finding, Group, Key, NodeId, Owner, Put, PutError, Record, Records, StoreError, Version,
 };
 use futures_core::future::BoxFuture;
 use rusqlite::Connection;
 
+pub use bus::SqliteBus;
 use worker::Worker;
 
 /// How a file is opened.
@@ -78,6 +80,13 @@ impl Options {
             namespace,
         })
     }
+
+    /// Opens the file for hints, and creates it if it is missing.
+    pub fn open_bus(&self, path: impl AsRef<Path>) -> Result<SqliteBus, StoreError> {
+        // A random id; two processes with the same one would miss each other's hints.
+        let origin = NodeId::random().bits().cast_signed();
+        SqliteBus::open(path.as_ref(), &self.namespace, origin)
+    }
 }
 
 /// Records in a SQLite file.
@@ -94,6 +103,29 @@ impl Sqlite {
     /// Opens a file with the default options, and creates it if it is missing.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Options::default().open(path)
+    }
+
+    /// Reads version and settings of the file.
+    pub async fn inspect(&self) -> Result<Vec<Finding>, StoreError> {
+        let (mode, records): (i64, i64) = self
+            .read(|connection, _| {
+                let mode = connection.query_row("PRAGMA synchronous", (), |row| row.get(0))?;
+                let count = connection.query_row("SELECT count(*) FROM records", (), |row| row.get(0))?;
+                Ok((mode, count))
+            })
+            .await?;
+        // 1 is NORMAL, 2 is FULL.
+        let durability = if mode >= 2 {
+            Finding::ok("durability", "survives a power failure")
+        } else {
+            Finding::ok("durability", "survives the end of the process")
+                .advice("`synchronous=full` in the URL also survives a power failure, and is slower")
+        };
+        Ok(vec![
+            Finding::ok("version", format!("SQLite {}", rusqlite::version())),
+            durability,
+            Finding::ok("rows", records.to_string()),
+        ])
     }
 
     fn read<T: Send + 'static>(

@@ -86,3 +86,19 @@ mod two {
 
     bowline_store::contract_tests!(open);
 }
+
+mod bus {
+    use super::Arc;
+    use bowline_sqlite::Options;
+    use bowline_store::kit::Ends;
+
+    async fn open() -> Option<Ends> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        // Open files live on without their names.
+        let options = Options::new();
+        Some((Arc::new(options.open_bus(&path).unwrap()), Arc::new(options.open_bus(&path).unwrap())))
+    }
+
+    bowline_store::bus_tests!(open);
+}
