@@ -1,35 +1,67 @@
 //! The server `everything` over HTTP, for the conformance suite: every revision at one URL.
 //!
-//! `everything-server [--port N]`, or `PORT` in the environment; 0 is any free port. The URL is printed once it serves. With
-//! `--auth-dev` it is protected and issues its own tokens, for the scenarios of authorization servers.
+//! `everything-server [--port N] [--store URL] [--auth-dev]`; the port may be in `PORT` of the environment, and 0 is any free
+//! port. The URL is printed once it serves. With `--store` it shares sessions with other processes that have the same store.
+//! With `--auth-dev` it is protected and issues its own tokens, for the scenarios of authorization servers.
 
 use bowline::http::{HttpOptions, HttpService, Protect};
 use bowline::prelude::*;
+use bowline::server::{Key, KeyRing};
+use bowline_http::SessionStore;
 use bowline_servers::everything;
-use std::{io::Write, net::Ipv4Addr};
+use bowline_store::{Limited, Limits, MemoryBus};
+use std::{io::Write, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, signal::unix::SignalKind};
 
-/// The port, and whether the server issues its own tokens.
-fn arguments() -> Result<(u16, bool)> {
-    let mut arguments = std::env::args().skip(1);
-    match (arguments.next().as_deref(), arguments.next()) {
-        (None, _) => Ok((std::env::var("PORT").map_or(Ok(0), |port| port.parse())?, false)),
-        (Some("--port"), Some(port)) => Ok((port.parse()?, false)),
-        (Some("--auth-dev"), None) => Ok((0, true)),
-        _ => Err(Error::tool("usage: everything-server [--port N | --auth-dev]")),
+/// The arguments of the program.
+#[derive(Default)]
+struct Arguments {
+    port: u16,
+    store: Option<String>,
+    is_protected: bool,
+}
+
+fn arguments() -> Result<Arguments> {
+    let port = std::env::var("PORT").map_or(Ok(0), |port| port.parse())?;
+    let mut found = Arguments { port, ..Arguments::default() };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let usage = || Error::tool("usage: everything-server [--port N] [--store URL] [--auth-dev]");
+        match name.as_str() {
+            "--port" => found.port = given.next().ok_or_else(usage)?.parse()?,
+            "--store" => found.store = Some(given.next().ok_or_else(usage)?),
+            "--auth-dev" => found.is_protected = true,
+            _ => return Err(usage()),
+        }
     }
+    Ok(found)
+}
+
+/// Opens the store of a URL: `sqlite:PATH`.
+fn open(url: &str) -> Result<SessionStore> {
+    let Some(path) = url.strip_prefix("sqlite:") else {
+        return Err(Error::tool(format!("`{url}` is not the URL of a store; use `sqlite:PATH`")));
+    };
+    let sqlite = Arc::new(bowline_sqlite::Sqlite::open(path).map_err(|error| Error::tool(error.to_string()))?);
+    let limits = Limits::default().deadline(Duration::from_secs(10));
+    Ok(SessionStore::new(Arc::new(Limited::new(sqlite, limits)), Arc::new(MemoryBus::new())))
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> bowline::Result {
-    let (port, is_protected) = arguments()?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+    let arguments = arguments()?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).await?;
     let address = listener.local_addr()?;
-    let mut options = HttpOptions::new();
-    if is_protected {
+    let (mut server, mut options) = (everything::server(), HttpOptions::new());
+    if arguments.is_protected {
         options = options.protect(Protect::dev()).listening_on(address);
     }
-    let service = HttpService::with_options(everything::server().build()?, options);
+    if let Some(url) = &arguments.store {
+        // Public on purpose: all processes of the test need the same.
+        server = server.keys(KeyRing::new(Key::new([42; 32])));
+        options = options.session_store(open(url)?);
+    }
+    let service = HttpService::with_options(server.build()?, options);
     writeln!(std::io::stdout(), "http://{address}/mcp")?;
     let mut terminate = tokio::signal::unix::signal(SignalKind::terminate())?;
     let end = async move {

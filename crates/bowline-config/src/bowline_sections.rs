@@ -14,7 +14,9 @@ use super::gateway_auth::gateway_auth;
 use super::model::Config;
 use super::node::Node;
 use super::report::{NoticeKind, Origin};
-use super::sections::{AnnotationsConfig, KeySource, ModelConfig, ProviderConfig, ProviderKind, RuleConfig};
+use super::sections::{
+    AnnotationsConfig, KeySource, ModelConfig, ProviderConfig, ProviderKind, ResumeMode, RuleConfig, SessionMode,
+};
 use bowline_policy::{Action, Consent, Effect, Pattern};
 use bowline_search::DisclosureMode;
 
@@ -22,7 +24,7 @@ use bowline_search::DisclosureMode;
 pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
     let Some(fields) = Fields::new(root, "", context.report) else { return };
     fields.keep(&["include", "servers", "inputs"]);
-    for name in ["gateway", "sampling", "audit", "disclosure"] {
+    for name in ["gateway", "sampling", "audit", "store", "sessions", "disclosure"] {
         let Some(node) = fields.get(name) else { continue };
         // A project must not open ports, choose who receives prompts and keys, or turn off the audit log.
         if !context.scope.is_own() {
@@ -40,6 +42,8 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
             "gateway" => gateway(&mut reader, &mut config.gateway),
             "sampling" => sampling(&mut reader, &mut config.sampling),
             "audit" => audit(&mut reader, &mut config.audit),
+            "store" => store(&mut reader, &mut config.store),
+            "sessions" => sessions(&mut reader, &mut config.sessions),
             _ => disclosure(&mut reader, &mut config.disclosure),
         }
         match name {
@@ -246,6 +250,40 @@ fn audit(reader: &mut Reader<'_>, audit: &mut super::sections::AuditConfig) {
     reader.set("keep", keep, |value| audit.keep = value);
     let required = reader.fields.boolean("required");
     reader.set("required", required, |value| audit.required = value);
+}
+
+fn store(reader: &mut Reader<'_>, store: &mut super::sections::StoreConfig) {
+    let url = reader.fields.string("url", "sqlite:state.db");
+    reader.set("url", url, |value| store.url = Some(value));
+    let variable = reader.fields.string("url_env", "BOWLINE_STORE_URL");
+    reader.set("url_env", variable, |value| store.url_env = Some(value));
+    let namespace = reader.fields.get("namespace").and_then(|node| {
+        let text = reader.fields.string("namespace", "prod")?;
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if (1..=64).contains(&text.value.len()) && text.value.bytes().all(is_part) {
+            return Some(text);
+        }
+        let expected = "1 to 64 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`";
+        reader.fields.wrong(node, "namespace", expected, &json!("prod"));
+        None
+    });
+    reader.set("namespace", namespace, |value| store.namespace = value);
+    let keys = reader.strings("keys_env", "BOWLINE_KEY");
+    reader.set("keys_env", keys, |value| store.keys_env = value);
+    let bus = reader.fields.string("bus", "redis://cache");
+    reader.set("bus", bus, |value| store.bus = Some(value));
+}
+
+fn sessions(reader: &mut Reader<'_>, sessions: &mut super::sections::SessionsConfig) {
+    let modes = [
+        ("process", SessionMode::Process),
+        ("sealed", SessionMode::Sealed),
+        ("store", SessionMode::Store),
+    ];
+    let mode = reader.fields.choice("mode", &modes);
+    reader.set("mode", mode, |value| sessions.mode = value);
+    let resume = reader.fields.choice("resume", &[("store", ResumeMode::Store), ("node", ResumeMode::Node)]);
+    reader.set("resume", resume, |value| sessions.resume = value);
 }
 
 fn disclosure(reader: &mut Reader<'_>, disclosure: &mut super::sections::DisclosureConfig) {

@@ -78,6 +78,8 @@ pub fn diff(old: &Config, new: &Config) -> Diff {
         bare(old) == bare(new)
     });
     section("audit", old.audit == new.audit);
+    section("store", old.store == new.store);
+    section("sessions", old.sessions == new.sessions);
     section("disclosure", old.disclosure == new.disclosure);
     diff
 }

@@ -321,6 +321,22 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.value("keep", &json!(config.audit.keep));
     page.value("required", &json!(config.audit.required));
 
+    page.head("[store]", "");
+    "store.".clone_into(&mut page.prefix);
+    let store = &config.store;
+    // A URL may contain a password.
+    let shown = |url: &Option<String>| json!(url.as_deref().map(|url| bowline_text::visible(&without_password(url))));
+    page.written("url", &shown(&store.url));
+    page.written("url_env", &json!(store.url_env));
+    page.value("namespace", &json!(store.namespace));
+    page.written("keys_env", &json!(store.keys_env));
+    page.written("bus", &shown(&store.bus));
+
+    page.head("[sessions]", "");
+    "sessions.".clone_into(&mut page.prefix);
+    page.value("mode", &json!(config.sessions.mode.as_str()));
+    page.value("resume", &json!(config.sessions.resume.as_str()));
+
     page.head("[disclosure]", "");
     "disclosure.".clone_into(&mut page.prefix);
     let mode = match config.disclosure.mode {
@@ -330,6 +346,17 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     };
     page.value("mode", &json!(mode));
     page.value("threshold_tokens", &json!(config.disclosure.threshold_tokens));
+}
+
+/// Hides the password of a URL.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    match authority.rsplit_once('@').map(|(user, host)| (user.split(':').next().unwrap_or_default(), host)) {
+        Some((user, host)) => format!("{scheme}://{user}:***@{host}{path}"),
+        None => url.to_owned(),
+    }
 }
 
 fn explain_auth(page: &mut Page<'_>, auth: &GatewayAuthConfig) {

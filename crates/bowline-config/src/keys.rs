@@ -648,6 +648,55 @@ const AUDIT: &[Key] = &[
     key("required", FLAG, Default("false"), "true", "Whether calls are denied if they cannot be logged."),
 ];
 
+const STORE: &[Key] = &[
+    key(
+        "url",
+        TEXT,
+        Nothing,
+        "\"sqlite:state.db\"",
+        "The database: `sqlite:PATH`, `postgres://…`, `redis://…` or `rediss://…`.",
+    ),
+    key(
+        "url_env",
+        TEXT,
+        Nothing,
+        "\"BOWLINE_STORE_URL\"",
+        "The environment variable that holds the URL, for a URL with a password.",
+    ),
+    key(
+        "namespace",
+        TEXT,
+        Default("\"default\""),
+        "\"prod\"",
+        "Separates gateways that use the same database.",
+    ),
+    key(
+        "keys_env",
+        TEXTS,
+        Default("[]"),
+        "[\"BOWLINE_KEY\"]",
+        "The environment variables that hold the keys. The first key seals, all open. All processes need the same keys; make one with `openssl rand -base64 32`.",
+    ),
+    key("bus", TEXT, Nothing, "\"redis://cache\"", "The server that carries hints, if it is another one."),
+];
+
+const SESSIONS: &[Key] = &[
+    key(
+        "mode",
+        "`process`, `sealed` or `store`",
+        Default("\"process\""),
+        "\"sealed\"",
+        "Where sessions of clients before 2026-07-28 are remembered: in the process that opened them, in their ids, or in the store.",
+    ),
+    key(
+        "resume",
+        "`store` or `node`",
+        Default("\"store\""),
+        "\"node\"",
+        "With `mode = \"store\"`: whether streams can be resumed at every process, or only where the call runs.",
+    ),
+];
+
 const DISCLOSURE: &[Key] = &[
     key(
         "mode",
@@ -746,6 +795,12 @@ pub const SECTIONS: &[Section] = &[
         ..section("[[sampling.models]]", "A model.", MODELS)
     },
     section("[audit]", "The audit log of decisions and calls. Ignored in project files.", AUDIT),
+    section("[store]", "The database that several processes share. Ignored in project files.", STORE),
+    section(
+        "[sessions]",
+        "Sessions of clients before 2026-07-28, for several processes behind one address. Ignored in project files.",
+        SESSIONS,
+    ),
     section(
         "[disclosure]",
         "When clients get a tool search instead of a list of all tools. Ignored in project files.",

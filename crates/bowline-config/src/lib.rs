@@ -63,6 +63,7 @@ pub use self::reference::reference;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
 pub use self::sections::{
     AnnotationsConfig, AuditConfig, DisclosureConfig, GatewayAuthConfig, GatewayConfig, JwksSource,
-    KeySource, ModelConfig, ProviderConfig, ProviderKind, RuleConfig, SamplingConfig,
+    KeySource, ModelConfig, ProviderConfig, ProviderKind, ResumeMode, RuleConfig, SamplingConfig, SessionMode,
+    SessionsConfig, StoreConfig,
 };
 pub use self::text::{Text, names_a_secret};

@@ -10,7 +10,9 @@ use serde_json::{Map, Value as Json};
 
 use super::dialect::Dialect;
 use super::report::{ConfigError, Notice, Origin};
-use super::sections::{AuditConfig, DisclosureConfig, GatewayConfig, RuleConfig, SamplingConfig};
+use super::sections::{
+    AuditConfig, DisclosureConfig, GatewayConfig, RuleConfig, SamplingConfig, SessionsConfig, StoreConfig,
+};
 use super::text::Text;
 use bowline_policy::Pattern;
 
@@ -51,6 +53,10 @@ pub struct Config {
     pub sampling: SamplingConfig,
     /// The audit log.
     pub audit: AuditConfig,
+    /// Where state is kept that several processes share.
+    pub store: StoreConfig,
+    /// Where sessions of legacy revisions are remembered.
+    pub sessions: SessionsConfig,
     /// When tools are searched instead of listed.
     pub disclosure: DisclosureConfig,
     /// The origins of the settings of sections, by path such as `gateway.listen`.

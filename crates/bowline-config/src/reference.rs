@@ -101,9 +101,9 @@ mod tests {
 
     /// Explains a configuration without origins.
     fn explained(config: &Config) -> String {
-        let Config { gateway, rules, sampling, audit, disclosure, .. } = config;
+        let Config { gateway, rules, sampling, audit, store, sessions, disclosure, .. } = config;
         let upstreams: Vec<_> = config.upstreams.iter().map(|one| (&one.launch, &one.settings)).collect();
-        format!("{gateway:?} {rules:?} {sampling:?} {audit:?} {disclosure:?} {upstreams:?}")
+        format!("{gateway:?} {rules:?} {sampling:?} {audit:?} {store:?} {sessions:?} {disclosure:?} {upstreams:?}")
     }
 
     /// Returns the path of a key, as in messages.
@@ -116,7 +116,7 @@ mod tests {
     fn the_parser_reads_exactly_the_keys_of_the_table() {
         requested_keys::forget();
         let mut known: BTreeSet<String> =
-            ["servers", "inputs", "gateway", "rules", "sampling", "audit", "disclosure"]
+            ["servers", "inputs", "gateway", "rules", "sampling", "audit", "store", "sessions", "disclosure"]
                 .map(Into::into)
                 .into();
         for section in SECTIONS {

@@ -250,6 +250,84 @@ impl Default for AuditConfig {
     }
 }
 
+/// `[store]`: where state is kept that several processes share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreConfig {
+    /// The URL. Without it and without `url_env`, nothing is shared.
+    pub url: Option<String>,
+    /// The environment variable that holds the URL.
+    pub url_env: Option<String>,
+    /// What separates users of one database.
+    pub namespace: String,
+    /// The environment variables that hold the keys: the first seals, all open.
+    pub keys_env: Vec<String>,
+    /// The URL of the server that carries hints, if it is another one.
+    pub bus: Option<String>,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        let namespace = "default".to_owned();
+        Self { url: None, url_env: None, namespace, keys_env: Vec::new(), bus: None }
+    }
+}
+
+/// `[sessions]`: where sessions of legacy revisions are remembered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionsConfig {
+    /// Where sessions are remembered.
+    pub mode: SessionMode,
+    /// Where their streams can be resumed.
+    pub resume: ResumeMode,
+}
+
+/// Where sessions are remembered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionMode {
+    /// In the process that opened them.
+    #[default]
+    Process,
+    /// In their ids.
+    Sealed,
+    /// In the store.
+    Store,
+}
+
+impl SessionMode {
+    /// Returns the name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Sealed => "sealed",
+            Self::Store => "store",
+        }
+    }
+}
+
+/// Where streams of stored sessions can be resumed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResumeMode {
+    /// At every process.
+    #[default]
+    Store,
+    /// At the process that runs the call.
+    Node,
+}
+
+impl ResumeMode {
+    /// Returns the name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::Node => "node",
+        }
+    }
+}
+
 /// `[disclosure]`: when tools are searched instead of listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -34,6 +34,7 @@
 //! | `server` | yes | [`HttpService`], [`ServeHttp`], [`HttpOptions`]; [`RequestFilter`] for what else is answered on the socket |
 //! | `client` | yes | [`http()`], [`HttpTarget`]; [`Poster`] for requests beside the protocol |
 //! | `auth` | yes | authorization: [`HttpTarget::login`] and [`auth`] in the client, [`Protect`] in the server |
+//! | `store` | no | [`SessionStore`]: sessions that several processes share |
 //! | `issuer` | no | an authorization server for development: `Protect::dev` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -65,3 +66,6 @@ pub use server::{
     Authority, Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestBody,
     RequestFilter, ServeHttp, serve,
 };
+#[cfg(feature = "store")]
+#[cfg_attr(docsrs, doc(cfg(feature = "store")))]
+pub use server::{Resume, SessionStore};

@@ -5,7 +5,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Fresh random bytes.
 ///
 /// The operating system's generator fails only where nothing secret can be made at all.
-pub(crate) fn bytes<const N: usize>() -> [u8; N] {
+pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).expect("the operating system has a random generator");
     bytes

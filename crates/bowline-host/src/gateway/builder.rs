@@ -12,6 +12,7 @@ use super::{
     reload::{self, State},
     rules::{self, ConsentSettings},
     secrets::secrets,
+    sessions::Sharing,
 };
 use crate::{Host, Tap, Telemetry, upstream::Credentials};
 use bowline_config::{Config, Environment};
@@ -67,6 +68,7 @@ pub struct GatewayBuilder {
     audience: Option<Serves>,
     without_asking: Vec<Rule>,
     tap: Option<Arc<dyn Tap>>,
+    sharing: Sharing,
 }
 
 impl GatewayBuilder {
@@ -87,7 +89,21 @@ impl GatewayBuilder {
             audience: None,
             without_asking: Vec::new(),
             tap: None,
+            sharing: Sharing::default(),
         }
+    }
+
+    /// Sets the store that `[sessions]` uses. The gateway does not open `[store]` itself.
+    pub fn store(mut self, store: bowline_store::Store) -> Self {
+        self.sharing.store = Some(store);
+        self
+    }
+
+    /// Sets the keys that seal what clients carry. Processes behind one address need the same. Default: those of the store, or
+    /// random ones.
+    pub fn keys(mut self, keys: bowline_server::KeyRing) -> Self {
+        self.sharing.keys = Some(keys);
+        self
     }
 
     /// Sets the environment in which keys and tokens named by the configuration are looked up. Default: empty.
@@ -315,6 +331,7 @@ impl GatewayBuilder {
             auth,
             consent,
             shutting_down: Arc::new(AtomicBool::new(false)),
+            sessions: self.sharing,
             made_once,
             applying: Mutex::default(),
             state: Mutex::default(),

@@ -1,7 +1,7 @@
 //! Checks the token of HTTP requests, and serves health, readiness and metrics.
 //!
-//! `/healthz` reports that the process is alive and `/readyz` whether its servers are up. Both need no token, because service
-//! managers and load balancers have none. `/metrics` names servers and tools, and needs one.
+//! `/livez` (and `/healthz`) reports that the process is alive and `/readyz` whether its servers are up; `/readyz?verbose` says
+//! what is degraded. They need no token, because service managers and load balancers have none. `/metrics` names servers and tools, and needs one.
 
 use super::{problem::Problem, refusals::RefusalLog};
 use crate::Host;
@@ -63,6 +63,9 @@ pub fn random_token() -> Option<String> {
 /// Returns the number of open sessions.
 pub(super) type Counter = Box<dyn Fn() -> usize + Send + Sync>;
 
+/// Returns whether the store of sessions answers; `None` if there is none.
+pub(super) type StoreStatus = Box<dyn Fn() -> Option<bool> + Send + Sync>;
+
 /// Filters requests before they reach the endpoint.
 pub(super) struct Edge {
     pub(super) host: Host,
@@ -73,6 +76,8 @@ pub(super) struct Edge {
     pub(super) refusals: Option<Arc<RefusalLog>>,
     /// Counts the sessions of the endpoint, once there is one.
     pub(super) sessions: Arc<OnceLock<Counter>>,
+    /// Returns whether the store of sessions answers, if there is one.
+    pub(super) store: Arc<OnceLock<StoreStatus>>,
     /// Whether the socket is about to be closed.
     pub(super) shutting_down: Arc<AtomicBool>,
 }
@@ -94,12 +99,29 @@ impl Edge {
 impl RequestFilter for Edge {
     fn check_any_host(&self, request: &Parts) -> Option<Response<Body>> {
         match self.page(request)? {
-            "/healthz" => Some(plain(StatusCode::OK, "ok\n")),
-            "/readyz" if self.shutting_down.load(Ordering::Relaxed) => {
-                Some(plain(StatusCode::SERVICE_UNAVAILABLE, "ending\n"))
+            "/healthz" | "/livez" => Some(plain(StatusCode::OK, "ok\n")),
+            "/readyz" => {
+                let (status, state) = if self.shutting_down.load(Ordering::Relaxed) {
+                    (StatusCode::SERVICE_UNAVAILABLE, "ending")
+                } else if self.host.is_ready() {
+                    (StatusCode::OK, "ready")
+                } else {
+                    (StatusCode::SERVICE_UNAVAILABLE, "starting")
+                };
+                let is_verbose = request.uri.query().is_some_and(|query| query.split('&').any(|part| part == "verbose"));
+                if !is_verbose {
+                    return Some(plain(status, format!("{state}\n")));
+                }
+                let servers = if self.host.is_ready() { "up" } else { "starting" };
+                // A store that is down does not make the process unready: it would take every process out of service, and calls
+                // without state do not need it.
+                let store = match self.store.get().and_then(|status| status()) {
+                    Some(true) => "up",
+                    Some(false) => "down: sessions and answers that need it are refused",
+                    None => "not used",
+                };
+                Some(plain(status, format!("{state}\nservers: {servers}\nstore: {store}\n")))
             }
-            "/readyz" if self.host.is_ready() => Some(plain(StatusCode::OK, "ready\n")),
-            "/readyz" => Some(plain(StatusCode::SERVICE_UNAVAILABLE, "starting\n")),
             _ => None,
         }
     }

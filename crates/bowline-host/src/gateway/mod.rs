@@ -28,6 +28,7 @@ mod refusals;
 mod reload;
 mod rules;
 mod secrets;
+mod sessions;
 mod watch;
 
 pub use approval::{Approvals, Approve, Candidate};
@@ -89,6 +90,8 @@ struct Inner {
     auth: Option<GatewayAuthConfig>,
     consent: rules::ConsentSettings,
     shutting_down: Arc<AtomicBool>,
+    /// What several processes share.
+    sessions: sessions::Sharing,
     /// Problems of the sections that apply at start only.
     made_once: Vec<Problem>,
     applying: Mutex<()>,
@@ -178,11 +181,15 @@ impl Gateway {
             return Ok(handle.clone());
         }
         let name = self.config().gateway.name.clone();
-        let handle = self.inner.host.open(Server::new(name).version(env!("CARGO_PKG_VERSION")))?;
+        let mut server = Server::new(name).version(env!("CARGO_PKG_VERSION"));
+        if let Some(keys) = self.inner.sessions.keys() {
+            server = server.keys(keys);
+        }
+        let handle = self.inner.host.open(server)?;
         Ok(opened.insert(handle).clone())
     }
 
-    /// Returns the HTTP endpoint, protected by the token and by `[gateway.auth]`, with `/healthz`, `/readyz` and `/metrics`.
+    /// Returns the HTTP endpoint, protected by the token and by `[gateway.auth]`, with `/livez`, `/readyz` and `/metrics`.
     ///
     /// Fails if the configured token is unavailable, or if `[gateway.auth]` has no `resource`.
     ///
@@ -216,6 +223,7 @@ impl Gateway {
         let protection = protect.clone().map(auth::build).transpose();
         let protection = protection.map_err(|problem| GatewayError::new(vec![problem]))?;
         let sessions = Arc::new(OnceLock::<Counter>::new());
+        let store = Arc::new(OnceLock::<edge::StoreStatus>::new());
         let edge = Edge {
             host: self.inner.host.clone(),
             endpoint: gateway.path.clone(),
@@ -223,6 +231,7 @@ impl Gateway {
             protection,
             refusals,
             sessions: Arc::clone(&sessions),
+            store: Arc::clone(&store),
             shutting_down: Arc::clone(&self.inner.shutting_down),
         };
         let mut settings = HttpOptions::new()
@@ -252,7 +261,9 @@ impl Gateway {
         if let Some(address) = address {
             settings = settings.listening_on(address);
         }
+        settings = self.inner.sessions.apply(settings, &config.sessions).map_err(|problem| GatewayError::new(vec![problem]))?;
         let service = HttpService::with_options(handle, settings);
+        let _ = store.set(Box::new(service.store_status()));
         let _ = sessions.set(Box::new(service.session_counter()));
         Ok(service)
     }

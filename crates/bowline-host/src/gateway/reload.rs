@@ -48,7 +48,7 @@ pub struct Applied {
 }
 
 /// The sections that apply at start only.
-const MADE_ONCE: [&str; 3] = ["gateway", "sampling", "audit"];
+const MADE_ONCE: [&str; 5] = ["gateway", "sampling", "audit", "store", "sessions"];
 
 /// The present state of the gateway.
 #[derive(Debug, Default)]

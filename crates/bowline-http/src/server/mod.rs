@@ -20,6 +20,8 @@ mod reply;
 mod retention;
 mod serve;
 mod service;
+#[cfg(feature = "store")]
+mod shared_sessions;
 
 #[cfg(feature = "issuer")]
 pub use auth::IssuerService;
@@ -35,3 +37,5 @@ pub use legacy::{EventLog, EventStore, MemoryEvents};
 pub use options::HttpOptions;
 pub use serve::{RequestBody, ServeHttp, serve};
 pub use service::{HttpService, Principal};
+#[cfg(feature = "store")]
+pub use shared_sessions::{Resume, SessionStore};

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "auth")]
 use super::auth::Protect;
+#[cfg(feature = "store")]
+use super::shared_sessions::SessionStore;
 use super::{
     filter::RequestFilter,
     legacy::{EventStore, MemoryEvents},
@@ -52,6 +54,11 @@ pub struct HttpOptions {
     pub(super) retry: Duration,
     pub(super) sse_path: Option<String>,
     pub(super) filter: Option<Arc<dyn RequestFilter>>,
+    pub(super) sealed_sessions: bool,
+    #[cfg(feature = "store")]
+    pub(super) session_store: Option<SessionStore>,
+    #[cfg(feature = "store")]
+    pub(super) used_states: Option<Arc<dyn bowline_store::Records>>,
     #[cfg(feature = "auth")]
     pub(super) protect: Option<Protect>,
 }
@@ -92,6 +99,11 @@ impl Default for HttpOptions {
             retry: Duration::from_millis(500),
             sse_path: None,
             filter: None,
+            sealed_sessions: false,
+            #[cfg(feature = "store")]
+            session_store: None,
+            #[cfg(feature = "store")]
+            used_states: None,
             #[cfg(feature = "auth")]
             protect: None,
         }
@@ -268,6 +280,35 @@ impl HttpOptions {
     /// Sets how long events of an ended stream are retained for a client that reconnects. Default: 10 minutes.
     pub fn event_log_time(mut self, time: Duration) -> Self {
         self.log_time = time;
+        self
+    }
+
+    /// Remembers sessions of legacy revisions in their ids: any process with the same [keys](bowline_server::Server::keys)
+    /// serves any request of a session, and nothing has to be stored.
+    ///
+    /// Such a session has no stream of its own, cannot be resumed or ended by its client, has no subscriptions, and its log level
+    /// stays `info`. A call that asks the client fails. This fits servers of plain tools.
+    pub fn sealed_sessions(mut self) -> Self {
+        self.sealed_sessions = true;
+        self
+    }
+
+    /// Keeps sessions of legacy revisions in a store, so that any process that shares it serves any request of a session. Each
+    /// `requestState` of 2026-07-28 is then accepted once by all processes together.
+    ///
+    /// All processes need the same [keys](bowline_server::Server::keys).
+    #[cfg(feature = "store")]
+    pub fn session_store(mut self, store: SessionStore) -> Self {
+        self.used_states = Some(Arc::clone(&store.records));
+        self.session_store = Some(store);
+        self
+    }
+
+    /// Accepts each `requestState` of 2026-07-28 once, by all processes that share the store together. By default, each process
+    /// accepts it once.
+    #[cfg(feature = "store")]
+    pub fn used_states(mut self, records: Arc<dyn bowline_store::Records>) -> Self {
+        self.used_states = Some(records);
         self
     }
 

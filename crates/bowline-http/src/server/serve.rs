@@ -95,6 +95,8 @@ impl HttpService {
         let _ = timeout(self.options().drain, all).await;
         tasks.shutdown().await;
         self.end_sessions();
+        #[cfg(feature = "store")]
+        self.leave_store().await;
         Ok(())
     }
 }

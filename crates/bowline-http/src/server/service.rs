@@ -2,6 +2,8 @@
 
 #[cfg(feature = "issuer")]
 use super::auth::IssuerService;
+#[cfg(feature = "store")]
+use super::shared_sessions::{Node, UsedStatesInStore};
 #[cfg(feature = "auth")]
 use super::{
     access::AcceptedByFilter,
@@ -43,7 +45,7 @@ use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// An endpoint of the protocol: a tower service for requests of HTTP.
 ///
@@ -63,6 +65,11 @@ pub(super) struct Shared {
     bodies: Budget,
     refused: RefusalLog,
     ending: watch::Sender<bool>,
+    /// Limits how many requests of sealed sessions run.
+    pub(super) sealed_running: Arc<Semaphore>,
+    /// This process among those that share a store.
+    #[cfg(feature = "store")]
+    pub(super) node: Option<Arc<Node>>,
     /// An error when the options describe a protection that cannot work.
     #[cfg(feature = "auth")]
     protection: Option<Result<Protection, ProtectError>>,
@@ -121,8 +128,18 @@ impl HttpService {
         if let Some(Err(error)) = &protection {
             tracing::error!("every request is refused: {error}");
         }
+        #[cfg(feature = "store")]
+        let node = options.session_store.as_ref().map(|store| Node::new(&server, store));
+        #[cfg(feature = "store")]
+        if let Some(records) = options.used_states.clone() {
+            server.profile().set_used_states(Arc::new(UsedStatesInStore::new(records)));
+        }
+        let sealed_running = Arc::new(Semaphore::new(options.max_sessions.min(Semaphore::MAX_PERMITS)));
         Self {
             shared: Arc::new(Shared {
+                sealed_running,
+                #[cfg(feature = "store")]
+                node,
                 server,
                 options,
                 sessions: Sessions::default(),
@@ -210,7 +227,27 @@ impl HttpService {
     }
 
     pub(super) fn end_sessions(&self) {
+        #[cfg(feature = "store")]
+        if let Some(node) = &self.shared.node {
+            node.start_leaving();
+        }
         self.shared.sessions.clear();
+    }
+
+    /// Returns a function that says whether the store of sessions answers; `None` if there is none. It does not keep the endpoint.
+    #[cfg(feature = "store")]
+    pub fn store_status(&self) -> impl Fn() -> Option<bool> + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        move || Some(shared.upgrade()?.node.as_ref()?.is_up())
+    }
+
+    /// Tells other processes that this one is gone, so that they need not wait for its record to expire. To be called after
+    /// the last call has ended; [`serve`](Self::serve) does it.
+    #[cfg(feature = "store")]
+    pub async fn leave_store(&self) {
+        if let Some(node) = &self.shared.node {
+            node.leave().await;
+        }
     }
 
     /// Answers one request.
@@ -291,12 +328,15 @@ impl HttpService {
                 access.challenge(self.post(parts, principal, message).await)
             }
             Method::GET | Method::DELETE if self.speaks_legacy() => {
-                let session = match self.session(&parts.headers, principal.as_ref()) {
+                let session = match self.session(&parts.headers, principal.as_ref()).await {
                     Ok(session) => session,
                     Err(response) => return *response,
                 };
+                if session.is_sealed() {
+                    return legacy::not_allowed_sealed();
+                }
                 if parts.method == Method::DELETE {
-                    return legacy::end(&self.shared, &session);
+                    return legacy::end(&self.shared, &session).await;
                 }
                 if !post_body::accepts(&parts.headers, "text/event-stream") {
                     return reply::refusal(
@@ -304,7 +344,7 @@ impl HttpService {
                         "expected `Accept: text/event-stream`",
                     );
                 }
-                legacy::get(&self.shared, &session, &parts.headers, access.stream_time())
+                legacy::get(&self.shared, &session, &parts.headers, access.stream_time()).await
             }
             _ if self.speaks_legacy() => not_allowed("GET, POST, DELETE"),
             _ => not_allowed("POST"),
@@ -420,7 +460,7 @@ impl HttpService {
     }
 
     /// Returns the session that a request names, or the error response.
-    fn session(
+    async fn session(
         &self,
         headers: &HeaderMap,
         principal: Option<&Arc<str>>,
@@ -443,8 +483,15 @@ impl HttpService {
         let (Some(id), None) = (ids.next(), ids.next()) else {
             return refuse(StatusCode::BAD_REQUEST, "expected exactly one `Mcp-Session-Id` header");
         };
-        let session = id.to_str().ok().and_then(|id| self.shared.sessions.find(id, principal));
-        session.ok_or_else(|| Box::new(reply::no_session()))
+        let Ok(id) = id.to_str() else { return Err(Box::new(reply::no_session())) };
+        if self.shared.options.sealed_sessions {
+            return legacy::open_sealed(&self.shared, id, principal);
+        }
+        #[cfg(feature = "store")]
+        if let Some(node) = &self.shared.node {
+            return node.find(&self.shared, id, principal).await;
+        }
+        self.shared.sessions.find(id, principal).ok_or_else(|| Box::new(reply::no_session()))
     }
 
     async fn post(&self, parts: &mut Parts, principal: Option<Arc<str>>, message: Frame) -> Response<Body> {
@@ -524,7 +571,7 @@ impl HttpService {
         principal: Option<&Arc<str>>,
         frame: Frame,
     ) -> Response<Body> {
-        match self.session(&parts.headers, principal) {
+        match self.session(&parts.headers, principal).await {
             Ok(session) => legacy::post(&self.shared, &session, parts, frame).await,
             Err(response) => *response,
         }

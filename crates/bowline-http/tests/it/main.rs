@@ -29,6 +29,8 @@ mod modern;
 mod principals;
 mod protect;
 mod retention;
+#[cfg(feature = "store")]
+mod shared_sessions;
 mod shutdown;
 mod socket;
 mod wire;

@@ -13,7 +13,7 @@ mod question;
 pub use crate::{
     hub::Listener,
     observe::{Observer, RawFrame, next_connection},
-    random::id as random_id,
+    random::{bytes as random_bytes, id as random_id},
 };
 use bowline_proto::encode;
 use bowline_types::Id;

@@ -12,46 +12,94 @@ use std::{sync::Arc, time::Duration};
 /// Opens the session stream, or goes on with a stream that was interrupted.
 ///
 /// The stream ends after `time`; its client comes back with a new token.
-pub(in crate::server) fn get(
-    shared: &Shared,
+pub(in crate::server) async fn get(
+    shared: &Arc<Shared>,
     session: &Arc<Session>,
     headers: &HeaderMap,
     time: Option<Duration>,
 ) -> Response<Body> {
     let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_event_id));
-    let (number, after) = match last {
-        None => (0, None),
+    let standing = Arc::clone(&session.get_stream.name);
+    let (name, after) = match last {
+        None => (&*standing, None),
         Some(Some((stream, event))) => (stream, Some(event)),
         Some(None) => {
             return reply::refusal(StatusCode::BAD_REQUEST, "unknown `Last-Event-ID`");
         }
     };
     let keep_alive = shared.options.keep_alive;
-    let reader = session.stream(number).and_then(|stream| {
+    #[cfg(feature = "store")]
+    let mut guard = None;
+    #[cfg(feature = "store")]
+    if let Some(stored) = session.as_stored() {
+        let is_standing = name.ends_with(".0");
+        if !is_standing && session.stream(name).is_none() {
+            return match stored.follow(shared, session, name, after.unwrap_or_default()).await {
+                Ok(Some(reader)) => reply::stream(Body::session(within(reader, time))),
+                Ok(None) => lost(),
+                Err(response) => *response,
+            };
+        }
+        if is_standing {
+            match stored.take_standing(shared, session, name, after).await {
+                Ok(standing) => guard = Some(standing),
+                Err(response) => return *response,
+            }
+        }
+    }
+    #[cfg(feature = "store")]
+    let (name, after) = match &guard {
+        // Another process had the stream; what the client has not seen of it comes first.
+        Some(standing) if *name != *session.get_stream.name => {
+            (&*session.get_stream.name, Some(standing.starts_after))
+        }
+        Some(_) | None => (name, after),
+    };
+    let reader = session.stream(name).and_then(|stream| {
         let after = after.unwrap_or_else(|| stream.delivered());
         Some((Reader::new(session, stream, after, Form::Resumable, keep_alive)?, after))
     });
     let Some((mut reader, after)) = reader else {
-        return reply::refusal(
-            StatusCode::NOT_FOUND,
-            "the events after `Last-Event-ID` are no longer available",
-        );
+        return lost();
     };
-    if let Some(time) = time {
-        reader = reader.at_most(time);
-    }
-    if number == 0 {
+    reader = within(reader, time);
+    if *name == *session.get_stream.name {
         // No call waits for this stream, so shutdown does not wait for it.
         reader = reader.until(shared.ending());
     }
+    #[cfg(feature = "store")]
+    if let Some(mut standing) = guard {
+        let missed = std::mem::take(&mut standing.missed);
+        reader = reader.guarded(standing);
+        if !missed.is_empty() {
+            return reply::stream(Body::session(reader.opening(missed.into())));
+        }
+    }
     if last.is_none() && session.conversation.revision() >= Some(Revision::V2025_11_25) {
-        reader = reader.opening(priming(number, after, Some(shared.options.retry)));
+        reader = reader.opening(priming(name, after, Some(shared.options.retry)));
     }
     reply::stream(Body::session(reader))
 }
 
+fn lost() -> Response<Body> {
+    reply::refusal(StatusCode::NOT_FOUND, "the events after `Last-Event-ID` are no longer available")
+}
+
+fn within(reader: Reader, time: Option<Duration>) -> Reader {
+    match time {
+        Some(time) => reader.at_most(time),
+        None => reader,
+    }
+}
+
 /// Ends a session at the request of its client.
-pub(in crate::server) fn end(shared: &Shared, session: &Session) -> Response<Body> {
+pub(in crate::server) async fn end(shared: &Shared, session: &Session) -> Response<Body> {
+    #[cfg(feature = "store")]
+    if let Some(stored) = session.as_stored()
+        && let Err(response) = stored.remove().await
+    {
+        return *response;
+    }
     shared.sessions.remove(session);
     reply::empty(StatusCode::NO_CONTENT)
 }

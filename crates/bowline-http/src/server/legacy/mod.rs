@@ -8,6 +8,7 @@ mod get;
 mod log;
 mod post;
 mod reader;
+mod sealed;
 mod session;
 mod sse;
 mod stream;
@@ -16,5 +17,11 @@ pub(super) use get::{end, get};
 pub use log::{EventLog, EventStore, MemoryEvents};
 pub(super) use post::{open, post};
 pub(super) use reader::Reader;
+pub(super) use sealed::{not_allowed as not_allowed_sealed, open as open_sealed};
 pub(super) use session::{SESSION_ID, Session, Sessions};
 pub(super) use sse::{message_2024, stream_2024};
+#[cfg(feature = "store")]
+pub(super) use {
+    reader::encode_logged,
+    stream::{Batch, MAX_BATCH, Stream},
+};

@@ -37,6 +37,8 @@ pub(in crate::server) struct Reader {
     closing: bool,
     /// The endpoint, if the session ends with this reader.
     of: Option<Arc<Shared>>,
+    /// What ends with this reader.
+    guard: Option<Box<dyn std::any::Any + Send>>,
     _in_use: InUse,
 }
 
@@ -75,8 +77,27 @@ impl Reader {
             until: None,
             closing: false,
             of: None,
+            guard: None,
             _in_use: in_use,
         })
+    }
+
+    /// Reads `stream` after the event `after`, with ids.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn resumable(
+        session: &Arc<Session>,
+        stream: Arc<Stream>,
+        after: u64,
+        keep_alive: Duration,
+    ) -> Option<Self> {
+        Self::new(session, stream, after, Form::Resumable, keep_alive)
+    }
+
+    /// Keeps `guard` as long as the reader.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn guarded(mut self, guard: impl std::any::Any + Send) -> Self {
+        self.guard = Some(Box::new(guard));
+        self
     }
 
     /// Has something written before the events.
@@ -122,7 +143,8 @@ impl Reader {
             Next::Event(number, message) => {
                 self.next = number + 1;
                 self.silence.as_mut().reset(Instant::now() + self.keep_alive);
-                Poll::Ready(Some(event(self.form, self.stream.number, number, &message)))
+                let form = if self.stream.has_id(number) { self.form } else { Form::Plain };
+                Poll::Ready(Some(event(form, &self.stream.name, number, &message)))
             }
             Next::End => Poll::Ready(None),
             Next::Wait => {
@@ -150,13 +172,14 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.stream.detach(self.number);
+        self.guard = None;
         if let Some(shared) = &self.of {
             shared.sessions.remove(&self.session);
         }
     }
 }
 
-fn event(form: Form, stream: u64, number: u64, message: &[u8]) -> Bytes {
+fn event(form: Form, stream: &str, number: u64, message: &[u8]) -> Bytes {
     let id = event_id(stream, number);
     let id = (form == Form::Resumable).then_some(id.as_str());
     let mut out = Vec::with_capacity(message.len() + 48);
@@ -168,8 +191,14 @@ fn event(form: Form, stream: u64, number: u64, message: &[u8]) -> Bytes {
     out.into()
 }
 
+/// Encodes an event of a stream that was stored by another process.
+#[cfg(feature = "store")]
+pub(in crate::server) fn encode_logged(out: &mut Vec<u8>, stream: &str, number: u64, message: &[u8]) {
+    out.extend_from_slice(&event(Form::Resumable, stream, number, message));
+}
+
 /// Returns an event that only contains the start of the stream, so that a client can resume before the first message.
-pub(super) fn priming(stream: u64, after: u64, retry: Option<Duration>) -> Bytes {
+pub(super) fn priming(stream: &str, after: u64, retry: Option<Duration>) -> Bytes {
     let id = event_id(stream, after);
     let mut out = Vec::new();
     drop(encode_event(&mut out, &EventRef { id: Some(&id), data: b"", retry, ..EventRef::default() }));
@@ -177,12 +206,20 @@ pub(super) fn priming(stream: u64, after: u64, retry: Option<Duration>) -> Bytes
 }
 
 /// Names an event among all of a session: its stream, and its place in it.
-pub(super) fn event_id(stream: u64, number: u64) -> String {
+pub(super) fn event_id(stream: &str, number: u64) -> String {
     format!("{stream}-{number}")
 }
 
 /// Parses an id from [`event_id`].
-pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+pub(super) fn parse_event_id(id: &str) -> Option<(&str, u64)> {
     let (stream, number) = id.split_once('-')?;
-    Some((stream.parse().ok()?, number.parse().ok()?))
+    let is_name = !stream.is_empty()
+        && stream.len() <= MAX_NAME
+        && stream.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'.');
+    // One more than the number must exist; no stream has this many events.
+    let number = number.parse::<u64>().ok()?.min(u64::MAX / 2);
+    is_name.then_some((stream, number))
 }
+
+/// The longest name of a stream: a node and two numbers.
+const MAX_NAME: usize = 64;

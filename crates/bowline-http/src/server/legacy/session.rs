@@ -1,11 +1,13 @@
 //! Sessions: found by an id nobody can guess, ended when nobody uses them.
 
 use super::stream::{Bounds, Source, Stream};
+#[cfg(feature = "store")]
+use crate::server::shared_sessions::Stored;
 use crate::server::{options::HttpOptions, service::Shared};
-use bowline_proto::server::Ids;
+use bowline_proto::server::{Ids, SessionState};
 use bowline_server::{
     BoxFuture,
-    transport::{Conversation, poll_once, random_id},
+    transport::{Conversation, Setup, poll_once, random_id},
 };
 use bowline_types::Revision;
 use http::HeaderName;
@@ -20,18 +22,18 @@ use std::{
     task::{Poll, ready},
     time::Duration,
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet, time::Instant};
 
 /// The header that names a session.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// One session.
 pub(in crate::server) struct Session {
-    pub(super) id: Arc<str>,
-    principal: Option<Arc<str>>,
-    pub(super) conversation: Arc<Conversation>,
+    pub(in crate::server) id: Arc<str>,
+    pub(in crate::server) principal: Option<Arc<str>>,
+    pub(in crate::server) conversation: Arc<Conversation>,
     /// The stream for messages that belong to no request.
-    pub(super) get_stream: Arc<Stream>,
+    pub(in crate::server) get_stream: Arc<Stream>,
     /// The streams of requests, while they can be read again.
     streams: Mutex<HashMap<u64, Arc<Stream>>>,
     next_stream: AtomicU64,
@@ -42,16 +44,96 @@ pub(in crate::server) struct Session {
     busy: AtomicUsize,
     idle_since: Mutex<Instant>,
     since: Instant,
+    pub(in crate::server) kind: Kind,
 }
+
+/// Where a session is remembered.
+#[derive(Debug)]
+pub(in crate::server) enum Kind {
+    /// In this process.
+    Process,
+    /// In its id. This value serves one request; the permit limits how many of them run.
+    Sealed(#[expect(dead_code, reason = "held until the session is dropped")] Option<OwnedSemaphorePermit>),
+    /// In a store. This value is a copy.
+    #[cfg(feature = "store")]
+    Stored(Box<Stored>),
+}
+
+/// Why a call cannot ask in a sealed session.
+const CANNOT_ASK: &str = "the client cannot be asked: sessions of this server are set to `sealed`, which keeps nothing \
+                          between requests; set them to `store`, or connect with 2026-07-28";
 
 impl Session {
     fn new(shared: &Shared, principal: Option<Arc<str>>, ids: Ids) -> Arc<Self> {
+        let setup = Setup::default().ids(ids);
+        Self::build(shared, random_id().into(), principal, setup, None, Kind::Process)
+    }
+
+    /// Creates the session of one request whose id has the state of the session.
+    pub(super) fn sealed(
+        shared: &Shared,
+        id: Arc<str>,
+        principal: Option<Arc<str>>,
+        state: Option<&SessionState>,
+        permit: OwnedSemaphorePermit,
+    ) -> Arc<Self> {
+        let setup = Setup::default().ids(Ids::PerExchange).without_memory(CANNOT_ASK);
+        let session = Self::build(shared, id, principal, setup, None, Kind::Sealed(Some(permit)));
+        if let Some(state) = state {
+            session.conversation.restore(state, None);
+        }
+        session
+    }
+
+    /// Creates a copy of a stored session.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn stored(
+        shared: &Shared,
+        id: Arc<str>,
+        principal: Option<Arc<str>>,
+        setup: Setup,
+        prefix: Arc<str>,
+        stored: Stored,
+    ) -> Arc<Self> {
+        let kind = Kind::Stored(Box::new(stored));
+        Self::build(shared, id, principal, setup.ids(Ids::PerExchange), Some(prefix), kind)
+    }
+
+    /// Returns what is known of the stored session, if it is one.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn as_stored(&self) -> Option<&Stored> {
+        match &self.kind {
+            Kind::Stored(stored) => Some(stored),
+            Kind::Process | Kind::Sealed(_) => None,
+        }
+    }
+
+    /// Returns whether the session is remembered elsewhere, so that this value can be dropped.
+    fn is_copy(&self) -> bool {
+        !matches!(self.kind, Kind::Process)
+    }
+
+    pub(in crate::server) fn is_sealed(&self) -> bool {
+        matches!(self.kind, Kind::Sealed(_))
+    }
+
+    pub(in crate::server) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
+    }
+
+    fn build(
+        shared: &Shared,
+        id: Arc<str>,
+        principal: Option<Arc<str>>,
+        setup: Setup,
+        prefix: Option<Arc<str>>,
+        kind: Kind,
+    ) -> Arc<Self> {
         let (server, options) = (&shared.server, &shared.options);
         let bounds = Bounds { events: options.max_log_events, bytes: options.max_log_bytes };
-        let id: Arc<str> = random_id().into();
         let retention = Arc::clone(&shared.retention);
         let source =
-            Source { store: Arc::clone(&options.events), session: Arc::clone(&id), bounds, retention };
+            Source { store: Arc::clone(&options.events), session: Arc::clone(&id), bounds, retention, prefix };
         let get_stream = Arc::new(Stream::new(0, source.clone(), false));
         get_stream.retain();
         let news = {
@@ -60,7 +142,7 @@ impl Session {
         };
         Arc::new(Self {
             id,
-            conversation: Conversation::new(server, principal.clone(), ids, news),
+            conversation: Conversation::with(server, principal.clone(), setup, news),
             principal,
             get_stream,
             streams: Mutex::default(),
@@ -70,6 +152,7 @@ impl Session {
             busy: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
             since: Instant::now(),
+            kind,
         })
     }
 
@@ -83,7 +166,7 @@ impl Session {
 
     /// Creates a stream for the response to a POST.
     pub(super) fn new_stream(&self) -> Arc<Stream> {
-        let returning = self.conversation.revision() >= Some(Revision::V2025_11_25);
+        let returning = self.conversation.revision() >= Some(Revision::V2025_11_25) && !self.is_sealed();
         Arc::new(Stream::new(
             self.next_stream.fetch_add(1, Ordering::Relaxed),
             self.source.clone(),
@@ -114,8 +197,20 @@ impl Session {
         self.streams().retain(|_, stream| !stream.finished_since().is_some_and(is_old));
     }
 
-    pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
-        if number == 0 { Some(Arc::clone(&self.get_stream)) } else { self.streams().get(&number).cloned() }
+    /// Returns the stream with this name, if it is in this process.
+    pub(super) fn stream(&self, name: &str) -> Option<Arc<Stream>> {
+        if *self.get_stream.name == *name {
+            return Some(Arc::clone(&self.get_stream));
+        }
+        self.streams().values().find(|stream| *stream.name == *name).cloned()
+    }
+
+    /// Returns a copy of a stream of another process, behind the event `after`.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn copy_stream(&self, name: &str, after: u64) -> Arc<Stream> {
+        let stream = Arc::new(Stream::copy(name.into(), self.source.clone(), after));
+        stream.retain();
+        stream
     }
 
     /// Runs a call to its end, whoever is still listening, and holds `meanwhile` until then.
@@ -170,10 +265,16 @@ impl Session {
         let age = now.saturating_duration_since(self.since);
         // An open stream alone does not keep a session whose client has not completed the handshake.
         let unopened = self.conversation.revision().is_none() && age >= options.session_opening;
-        let limit = if self.conversation.is_ready() { options.session_idle } else { options.session_opening };
+        let limit = if self.is_copy() {
+            COPY_IDLE.min(options.session_idle)
+        } else if self.conversation.is_ready() {
+            options.session_idle
+        } else {
+            options.session_opening
+        };
         self.is_over()
             || unopened
-            || age >= options.session_lifetime
+            || age >= options.session_lifetime && !self.is_copy()
             || self.idle(now).is_some_and(|idle| idle >= limit)
     }
 
@@ -222,6 +323,9 @@ pub(in crate::server) struct Sessions {
     known: Mutex<Known>,
 }
 
+/// How long a copy of a session is kept after its last use.
+const COPY_IDLE: Duration = Duration::from_secs(60);
+
 /// How long a session has to be idle before it is ended to make room for a new one. One that is used now and then is not
 /// lost to a flood of new ones.
 const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
@@ -265,7 +369,8 @@ impl Known {
         let counted = |session: &&Arc<Session>| full == Full::All || session.principal.as_ref() == principal;
         let idle =
             self.by_id.values().filter(counted).filter_map(|session| Some((session.idle(now)?, session)));
-        let (_, oldest) = idle.filter(|(idle, _)| *idle >= enough).max_by_key(|(idle, _)| *idle)?;
+        let idle = idle.filter(|(idle, session)| *idle >= enough || session.is_copy());
+        let (_, oldest) = idle.max_by_key(|(idle, _)| *idle)?;
         Some(Arc::clone(&oldest.id))
     }
 
@@ -275,6 +380,10 @@ impl Known {
     }
 
     fn insert(&mut self, session: &Arc<Session>) {
+        // Two requests may have loaded the same session; the calls of the first copy go on.
+        if let Some(earlier) = self.by_id.remove(&session.id) {
+            self.uncount(&earlier);
+        }
         *self.counts.entry(session.principal.clone()).or_insert(0) += 1;
         self.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
     }
@@ -326,7 +435,7 @@ impl Sessions {
 
     /// Makes a session known, and ends the one that has been idle longest if there are too many, altogether or of its
     /// principal. False when none has been idle long enough.
-    pub(super) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
+    pub(in crate::server) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
         let (options, principal) = (&shared.options, session.principal.as_ref());
         let mut known = shared.sessions.known();
         let mut evicted = Vec::new();
@@ -350,6 +459,15 @@ impl Sessions {
         has_room
     }
 
+    /// Makes a copy of a stored session known. If another request was faster, returns its copy. `None` if there are too many.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn add_copy(shared: &Arc<Shared>, session: &Arc<Session>) -> Option<Arc<Session>> {
+        if let Some(known) = shared.sessions.known_as(&session.id) {
+            return Some(known);
+        }
+        Self::add(shared, session).then(|| Arc::clone(session))
+    }
+
     /// Returns the session with this id, if it belongs to this principal.
     pub(in crate::server) fn find(&self, id: &str, principal: Option<&Arc<str>>) -> Option<Arc<Session>> {
         let session = self.known().by_id.get(id).filter(|session| !session.is_over()).cloned()?;
@@ -362,8 +480,22 @@ impl Sessions {
         Some(session)
     }
 
+    /// Returns the session with this id, whoever it belongs to.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn known_as(&self, id: &str) -> Option<Arc<Session>> {
+        self.known().by_id.get(id).filter(|session| !session.is_over()).cloned()
+    }
+
+    /// Returns the sessions that are stored elsewhere and for which `wanted` is true.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn copies(&self, wanted: impl Fn(&Session, &Stored) -> bool) -> Vec<Arc<Session>> {
+        let known = self.known();
+        let is_wanted = |session: &&Arc<Session>| session.as_stored().is_some_and(|stored| wanted(session, stored));
+        known.by_id.values().filter(is_wanted).cloned().collect()
+    }
+
     /// Ends a session.
-    pub(super) fn remove(&self, session: &Session) {
+    pub(in crate::server) fn remove(&self, session: &Session) {
         let removed = self.known().remove(&session.id);
         if let Some(session) = removed {
             session.end();

@@ -18,6 +18,8 @@ pub(super) struct Source {
     pub(super) bounds: Bounds,
     /// The budget of retained events of all sessions.
     pub(super) retention: Arc<Retention>,
+    /// Makes the names of streams unique among processes.
+    pub(super) prefix: Option<Arc<str>>,
 }
 
 /// How many events, and bytes of them, one stream keeps.
@@ -29,8 +31,10 @@ pub(super) struct Bounds {
 
 /// One stream of a session.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(in crate::server) struct Stream {
     pub(super) number: u64,
+    /// The name in the ids of its events.
+    pub(in crate::server) name: Arc<str>,
     source: Source,
     /// Whether a disconnected reader knows that it can resume.
     returning: bool,
@@ -55,8 +59,40 @@ struct State {
     is_read: bool,
     /// The bytes counted in the budget of all streams.
     charged: usize,
+    /// The number of events before the first of the log, for a stream that began in another process.
+    offset: u64,
+    /// Events that wait until they are stored.
+    #[cfg(feature = "store")]
+    staged: Option<Staged>,
+    /// From this event on, the stream cannot be resumed.
+    #[cfg(feature = "store")]
+    live_from: Option<u64>,
     waker: Option<Waker>,
 }
+
+/// Events that nobody reads until they are stored.
+#[cfg(feature = "store")]
+#[derive(Debug, Default)]
+struct Staged {
+    events: std::collections::VecDeque<Bytes>,
+    bytes: usize,
+    /// Whether no more events follow.
+    has_ended: bool,
+    changed: Arc<tokio::sync::Notify>,
+}
+
+/// Events to be stored together.
+#[cfg(feature = "store")]
+#[derive(Debug, Default)]
+pub(in crate::server) struct Batch {
+    pub(in crate::server) events: Vec<Bytes>,
+    /// Whether the stream ends with them.
+    pub(in crate::server) is_last: bool,
+}
+
+/// The most events, and bytes of them, that are stored together. One event may be longer.
+#[cfg(feature = "store")]
+pub(in crate::server) const MAX_BATCH: (usize, usize) = (64, 256 * 1024);
 
 /// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,7 +119,109 @@ pub(super) enum Progress {
 impl Stream {
     pub(super) fn new(number: u64, source: Source, returning: bool) -> Self {
         let state = Mutex::new(State { delivered: 1, ..State::default() });
-        Self { number, source, returning, retained: OnceLock::new(), state }
+        let name = source.prefix.as_ref().map_or_else(|| number.to_string(), |prefix| format!("{prefix}.{number}"));
+        Self { number, name: name.into(), source, returning, retained: OnceLock::new(), state }
+    }
+
+    /// Creates the copy of a stream of another process, behind the event `after`.
+    #[cfg(feature = "store")]
+    pub(super) fn copy(name: Arc<str>, source: Source, after: u64) -> Self {
+        let state = Mutex::new(State { delivered: after + 1, offset: after, ..State::default() });
+        Self { number: u64::MAX, name, source, returning: false, retained: OnceLock::new(), state }
+    }
+
+    /// From now on nobody reads an event before it is [published](Self::publish). False if it was so already.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn stage(&self) -> bool {
+        let mut state = self.state();
+        if state.staged.is_some() {
+            return false;
+        }
+        let mut staged = Staged { has_ended: state.finished.take().is_some(), ..Staged::default() };
+        if let Some(log) = state.log.take() {
+            for event in (log.first()..log.first() + log.len() as u64).filter_map(|number| log.get(number)) {
+                staged.bytes += event.len();
+                staged.events.push_back(event);
+            }
+        }
+        state.staged = Some(staged);
+        self.settle(&mut state);
+        true
+    }
+
+    /// Returns the next events to store; `None` after the last.
+    #[cfg(feature = "store")]
+    pub(in crate::server) async fn next_batch(&self) -> Option<Batch> {
+        loop {
+            let changed = {
+                let mut state = self.state();
+                let staged = state.staged.as_mut()?;
+                if !staged.events.is_empty() || staged.has_ended {
+                    let mut batch = Batch::default();
+                    let mut bytes = 0;
+                    while batch.events.len() < MAX_BATCH.0
+                        && let Some(event) = staged.events.front()
+                        && (batch.events.is_empty() || bytes + event.len() <= MAX_BATCH.1)
+                    {
+                        bytes += event.len();
+                        batch.events.extend(staged.events.pop_front());
+                    }
+                    staged.bytes -= bytes;
+                    batch.is_last = staged.has_ended && staged.events.is_empty();
+                    self.settle(&mut state);
+                    return Some(batch);
+                }
+                Arc::clone(&staged.changed)
+            };
+            changed.notified().await;
+        }
+    }
+
+    /// Returns the number of bytes that wait to be stored.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn staged_bytes(&self) -> usize {
+        self.state().staged.as_ref().map_or(0, |staged| staged.bytes)
+    }
+
+    /// Lets the reader have these events, and end after them if they are the last.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn publish(&self, batch: Batch) {
+        let mut state = self.state();
+        if batch.is_last {
+            // What is added from here on is dropped.
+            state.staged = None;
+        }
+        for event in batch.events {
+            self.append(&mut state, event);
+        }
+        if batch.is_last {
+            state.finished.get_or_insert_with(Instant::now);
+        }
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self.source.retention.reclaim();
+    }
+
+    /// Events from now on have no id, because they are not stored.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn go_live(&self) {
+        let mut state = self.state();
+        let next = state.first() + state.len() as u64;
+        state.live_from.get_or_insert(next);
+    }
+
+    /// Returns whether a client can resume after this event.
+    pub(super) fn has_id(&self, number: u64) -> bool {
+        #[cfg(feature = "store")]
+        return self.state().live_from.is_none_or(|from| number < from);
+        #[cfg(not(feature = "store"))]
+        {
+            let _ = number;
+            true
+        }
     }
 
     /// Lets the budget drop events of this stream if there is not enough space.
@@ -118,6 +256,29 @@ impl Stream {
         Some(reader)
     }
 
+    /// Sends the reader away, because another process serves the stream now.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn displace(&self) {
+        let mut state = self.state();
+        state.readers += 1;
+        state.is_read = false;
+        drop(state);
+        self.wake();
+    }
+
+    /// Returns whether a client reads the stream.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn is_read(&self) -> bool {
+        self.state().is_read
+    }
+
+    /// Returns the number of the last event; 0 if there was none.
+    #[cfg(feature = "store")]
+    pub(in crate::server) fn last(&self) -> u64 {
+        let state = self.state();
+        state.first() + state.len() as u64 - 1
+    }
+
     /// Notes that a reader is gone.
     pub(super) fn detach(&self, reader: u64) {
         let mut state = self.state();
@@ -132,7 +293,8 @@ impl Stream {
         if state.readers != reader || number < state.first() || state.hung_up {
             return Next::End;
         }
-        if let Some(event) = state.log.as_ref().and_then(|log| log.get(number)) {
+        let offset = state.offset;
+        if let Some(event) = state.log.as_ref().and_then(|log| log.get(number.checked_sub(offset)?)) {
             state.delivered = state.delivered.max(number + 1);
             return Next::Event(number, event);
         }
@@ -190,7 +352,12 @@ impl Stream {
     }
 
     pub(super) fn is_finished(&self) -> bool {
-        self.state().finished.is_some()
+        let state = self.state();
+        #[cfg(feature = "store")]
+        if state.staged.as_ref().is_some_and(|staged| staged.has_ended) {
+            return true;
+        }
+        state.finished.is_some()
     }
 
     /// Since when there are no more events to come, if it is so.
@@ -201,6 +368,12 @@ impl Stream {
     /// There will be no more events.
     pub(super) fn finish(&self) {
         let mut state = self.state();
+        #[cfg(feature = "store")]
+        if let Some(staged) = &mut state.staged {
+            staged.has_ended = true;
+            staged.changed.notify_one();
+            return;
+        }
         state.finished.get_or_insert_with(Instant::now);
         let waker = state.waker.take();
         drop(state);
@@ -221,8 +394,7 @@ impl Stream {
         if state.finished.is_some() {
             return;
         }
-        let Source { store, session, bounds: Bounds { events, bytes }, retention } = &self.source;
-        let (events, bytes) = (*events, *bytes);
+        let Bounds { events, bytes } = self.source.bounds;
         if spare {
             // What may be lost takes half of the room at most, so that there is some for what may not.
             let (waiting, waiting_bytes) = state.waiting();
@@ -233,9 +405,32 @@ impl Stream {
                 return;
             }
         }
+        #[cfg(feature = "store")]
+        if let Some(staged) = &mut state.staged {
+            if !staged.has_ended {
+                staged.bytes += event.len();
+                staged.events.push_back(event);
+                staged.changed.notify_one();
+                self.settle(&mut state);
+            }
+            return;
+        }
+        self.append(&mut state, event);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self.source.retention.reclaim();
+    }
+
+    /// Adds an event to the log.
+    fn append(&self, state: &mut State, event: Bytes) {
+        let Source { store, session, bounds: Bounds { events, bytes }, .. } = &self.source;
+        let (events, bytes) = (*events, *bytes);
         // What was delivered goes first; then, for a reader that fell behind or never came, the oldest. That one event is
         // longer than there is room for costs no other that waits.
-        let delivered = state.delivered;
+        let delivered = state.delivered.saturating_sub(state.offset);
         let log = state.log.get_or_insert_with(|| store.open(session, self.number));
         while log.first() < delivered && (log.len() >= events || log.bytes() + event.len() > bytes) {
             log.drop_oldest();
@@ -244,13 +439,7 @@ impl Stream {
             log.drop_oldest();
         }
         log.append(event);
-        self.settle(&mut state);
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        retention.reclaim();
+        self.settle(state);
     }
 }
 
@@ -262,6 +451,7 @@ impl Keeps for Stream {
             Shed::Unread if state.is_read => return,
             Shed::Unread | Shed::All => u64::MAX,
         };
+        let until = until.saturating_sub(state.offset);
         if let Some(log) = &mut state.log {
             while !log.is_empty() && log.first() < until {
                 log.drop_oldest();
@@ -291,15 +481,19 @@ impl Drop for Stream {
 impl State {
     /// Returns the number of undelivered events and their bytes.
     fn waiting(&self) -> (usize, usize) {
+        #[cfg(feature = "store")]
+        if let Some(staged) = &self.staged {
+            return (staged.events.len(), staged.bytes);
+        }
         let Some(log) = &self.log else { return (0, 0) };
-        let waiting = log.first().max(self.delivered)..log.first() + log.len() as u64;
+        let waiting = log.first().max(self.delivered.saturating_sub(self.offset))..log.first() + log.len() as u64;
         waiting.fold((0, 0), |(events, bytes), number| {
             (events + 1, bytes + log.get(number).map_or(0, |event| event.len()))
         })
     }
 
     fn first(&self) -> u64 {
-        self.log.as_ref().map_or(1, |log| log.first())
+        self.offset + self.log.as_ref().map_or(1, |log| log.first())
     }
 
     fn len(&self) -> usize {
@@ -311,7 +505,12 @@ impl State {
     }
 
     fn kept(&self) -> usize {
-        self.bytes() + self.len() * EVENT_OVERHEAD
+        #[cfg(feature = "store")]
+        let staged =
+            self.staged.as_ref().map_or(0, |staged| staged.bytes + staged.events.len() * EVENT_OVERHEAD);
+        #[cfg(not(feature = "store"))]
+        let staged = 0;
+        self.bytes() + self.len() * EVENT_OVERHEAD + staged
     }
 }
 
@@ -343,7 +542,8 @@ mod tests {
     fn stream() -> Stream {
         let bounds = Bounds { events: 3, bytes: 1000 };
         let retention = Arc::new(Retention::new(usize::MAX));
-        let source = Source { store: Arc::new(MemoryEvents), session: "s".into(), bounds, retention };
+        let session = "s".into();
+        let source = Source { store: Arc::new(MemoryEvents), session, bounds, retention, prefix: None };
         Stream::new(1, source, true)
     }
 

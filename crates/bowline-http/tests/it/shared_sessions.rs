@@ -1,0 +1,546 @@
+//! Sessions that several processes share: every request may reach another one.
+
+use crate::wire::{Ask, Told};
+use bowline_http::{HttpOptions, HttpService, Resume, SessionStore};
+use bowline_server::{Ctx, Key as SealKey, KeyRing, Registry, Resource, Result, Server, Tool};
+use bowline_store::{
+    ClaimRequest, Group, Key, Memory, MemoryBus, NodeId, Owner, Put, PutError, Record, Records, StoreError, Version,
+};
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A store that counts what it is asked for and can be made unavailable.
+#[derive(Debug, Default)]
+struct Faulty {
+    inner: Memory,
+    is_down: AtomicBool,
+    operations: AtomicUsize,
+}
+
+impl Faulty {
+    fn check(&self) -> Result<(), StoreError> {
+        self.operations.fetch_add(1, Ordering::SeqCst);
+        if self.is_down.load(Ordering::SeqCst) { Err(StoreError::unavailable("switched off")) } else { Ok(()) }
+    }
+}
+
+macro_rules! checked {
+    ($self:ident, $operation:expr) => {
+        Box::pin(async move {
+            $self.check()?;
+            $operation.await
+        })
+    };
+}
+
+impl Records for Faulty {
+    fn get<'a>(&'a self, keys: &'a [Key]) -> Reply<'a, Result<Vec<Option<Record>>, StoreError>> {
+        checked!(self, self.inner.get(keys))
+    }
+
+    fn put(&self, put: Put) -> Reply<'_, Result<Version, PutError>> {
+        checked!(self, self.inner.put(put))
+    }
+
+    fn remove<'a>(&'a self, keys: &'a [Key]) -> Reply<'a, Result<(), StoreError>> {
+        checked!(self, self.inner.remove(keys))
+    }
+
+    fn list<'a>(
+        &'a self,
+        group: &'a Group,
+        after: Option<&'a Key>,
+        limit: usize,
+    ) -> Reply<'a, Result<Vec<Record>, StoreError>> {
+        checked!(self, self.inner.list(group, after, limit))
+    }
+
+    fn count<'a>(&'a self, group: &'a Group) -> Reply<'a, Result<u64, StoreError>> {
+        checked!(self, self.inner.count(group))
+    }
+
+    fn claim(&self, claim: ClaimRequest) -> Reply<'_, Result<Vec<Record>, StoreError>> {
+        checked!(self, self.inner.claim(claim))
+    }
+
+    fn renew(&self, node: NodeId, lease: Duration) -> Reply<'_, Result<Vec<(Key, Owner)>, StoreError>> {
+        checked!(self, self.inner.renew(node, lease))
+    }
+
+    fn touch<'a>(&'a self, keys: &'a [Key], ttl: Duration) -> Reply<'a, Result<(), StoreError>> {
+        checked!(self, self.inner.touch(keys, ttl))
+    }
+
+    fn sweep(&self, limit: usize) -> Reply<'_, Result<usize, StoreError>> {
+        checked!(self, self.inner.sweep(limit))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Who {
+    name: String,
+}
+
+/// Lets the calls of all processes through.
+#[derive(Debug, Default)]
+struct Gates {
+    open: Notify,
+    entered: Notify,
+    dropped: Notify,
+}
+
+/// Says that a call was dropped.
+struct Dropped(Arc<Gates>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.dropped.notify_one();
+    }
+}
+
+fn server(gates: &Arc<Gates>) -> Server {
+    let gates = Arc::clone(gates);
+    Server::new("shared")
+        .keys(KeyRing::new(SealKey::new([7; 32])))
+        .resource(Resource::new("note:///a", "a").text("text"))
+        .dynamic()
+        .tool(Tool::new("now").handler(|| "now"))
+        .tool(Tool::new("greet").handler(|ctx: Ctx| async move {
+            let Who { name } = ctx.ask("Who are you?").await?.accepted()?;
+            Result::<_>::Ok(format!("hello {name}"))
+        }))
+        .tool(Tool::new("gated").handler(move |ctx: Ctx| {
+            let gates = Arc::clone(&gates);
+            async move {
+                let _dropped = Dropped(Arc::clone(&gates));
+                ctx.progress(1.0, 4.0);
+                ctx.progress(2.0, 4.0);
+                gates.entered.notify_one();
+                gates.open.notified().await;
+                ctx.progress(3.0, 4.0);
+                "through"
+            }
+        }))
+}
+
+/// Two processes that share a store.
+struct Pair {
+    nodes: Vec<HttpService>,
+    registries: Vec<Registry>,
+    gates: Arc<Gates>,
+    store: Arc<Faulty>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self::with(|store| store)
+    }
+
+    fn with(change: impl Fn(SessionStore) -> SessionStore) -> Self {
+        let (gates, store, bus) = (Arc::new(Gates::default()), Arc::new(Faulty::default()), Arc::new(MemoryBus::new()));
+        let (mut nodes, mut registries) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let shared = SessionStore::new(Arc::clone(&store) as _, Arc::clone(&bus) as _);
+            let shared = change(shared.poll_time(Duration::from_millis(50)));
+            let server = server(&gates);
+            registries.push(server.registry());
+            nodes.push(HttpService::with_options(server.build().unwrap(), HttpOptions::new().session_store(shared)));
+        }
+        Self { nodes, registries, gates, store }
+    }
+
+    async fn open(&self) -> Client {
+        self.open_as(None, "2025-11-25").await
+    }
+
+    /// Opens a session at the first process and completes the handshake at the second.
+    async fn open_as(&self, principal: Option<&str>, revision: &str) -> Client {
+        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": revision,
+            "capabilities": { "elicitation": {} },
+            "clientInfo": { "name": "c", "version": "1" },
+        } });
+        let mut client = Client { id: String::new(), principal: principal.map(str::to_owned), revision: revision.into() };
+        let told = client.by(Ask::post(&hello)).send(&self.nodes[0]).await;
+        assert_eq!(told.status, StatusCode::OK);
+        client.id = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let told = client.post(&self.nodes[1], &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        assert_eq!(told.status, StatusCode::ACCEPTED);
+        client
+    }
+}
+
+struct Client {
+    id: String,
+    principal: Option<String>,
+    revision: String,
+}
+
+impl Client {
+    fn by(&self, ask: Ask) -> Ask {
+        match &self.principal {
+            Some(principal) => ask.by(principal),
+            None => ask,
+        }
+    }
+
+    fn with(&self, ask: Ask) -> Ask {
+        self.by(ask).header("mcp-session-id", &self.id).header("mcp-protocol-version", &self.revision)
+    }
+
+    async fn post(&self, node: &HttpService, body: &Value) -> Told {
+        self.with(Ask::post(body)).send(node).await
+    }
+
+    async fn request(&self, node: &HttpService, id: i64, method: &str, params: Value) -> Told {
+        self.post(node, &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await
+    }
+
+    async fn call(&self, node: &HttpService, id: i64, tool: &str) -> Told {
+        self.request(node, id, "tools/call", json!({ "name": tool, "_meta": { "progressToken": id } })).await
+    }
+
+    async fn get(&self, node: &HttpService, last: Option<&str>) -> Told {
+        let ask = self.with(Ask::new(Method::GET).header("accept", "text/event-stream"));
+        match last {
+            Some(last) => ask.header("last-event-id", last).send(node).await,
+            None => ask.send(node).await,
+        }
+    }
+
+    async fn delete(&self, node: &HttpService) -> StatusCode {
+        self.with(Ask::new(Method::DELETE)).send(node).await.status
+    }
+}
+
+#[tokio::test]
+async fn any_process_serves_any_request_of_a_session() {
+    // proves: HTTP-53, HTTP-59
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let pair = Pair::new();
+        let client = pair.open_as(None, revision).await;
+        for id in 1..6 {
+            for node in &pair.nodes {
+                let told = client.call(node, id, "now").await;
+                assert_eq!(told.json().await["result"]["content"][0]["text"], "now");
+            }
+        }
+        assert_eq!(client.delete(&pair.nodes[1]).await, StatusCode::NO_CONTENT);
+        assert_eq!(client.call(&pair.nodes[1], 7, "now").await.status, StatusCode::NOT_FOUND);
+        // The other process is told by a hint, which may take a moment.
+        while client.call(&pair.nodes[0], 8, "now").await.status != StatusCode::NOT_FOUND {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_does_not_exist_for_another_principal() {
+    // proves: ELIF-38
+    let pair = Pair::new();
+    let ada = pair.open_as(Some("ada"), "2025-11-25").await;
+    for principal in [Some("bob"), None] {
+        let thief = Client { id: ada.id.clone(), principal: principal.map(str::to_owned), revision: ada.revision.clone() };
+        for node in &pair.nodes {
+            assert_eq!(thief.call(node, 1, "now").await.status, StatusCode::NOT_FOUND);
+            assert_eq!(thief.get(node, None).await.status, StatusCode::NOT_FOUND);
+            assert_eq!(thief.delete(node).await, StatusCode::NOT_FOUND);
+        }
+    }
+    assert_eq!(ada.call(&pair.nodes[0], 2, "now").await.status, StatusCode::OK);
+    // Nor for one that shares nothing but the store, before it has a copy.
+    let other = Pair { nodes: Pair::new().nodes, ..pair };
+    assert_eq!(ada.call(&other.nodes[0], 3, "now").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_answer_reaches_the_call_that_asked_from_any_process() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "greet").await;
+    assert!(told.is_stream());
+    let (_, question) = told.message().await.unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": { "name": "Ada" } } });
+    // Another session cannot answer it, even if it knows the id.
+    let stranger = pair.open().await;
+    let forged = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": { "name": "Eve" } } });
+    assert_eq!(stranger.post(&pair.nodes[1], &forged).await.status, StatusCode::ACCEPTED);
+    assert_eq!(client.post(&pair.nodes[1], &answer).await.status, StatusCode::ACCEPTED);
+    // A second answer is ignored.
+    assert_eq!(client.post(&pair.nodes[1], &forged).await.status, StatusCode::ACCEPTED);
+    let (_, response) = told.message().await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
+    assert!(told.message().await.is_none());
+}
+
+#[tokio::test]
+async fn a_cancellation_reaches_the_call_from_any_process() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    told.message().await.unwrap();
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(client.post(&pair.nodes[1], &cancel).await.status, StatusCode::ACCEPTED);
+    pair.gates.dropped.notified().await;
+    while let Some((_, message)) = told.message().await {
+        assert!(message.get("result").is_none(), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_resumed_at_any_process_without_gap_or_duplicate() {
+    // proves: HTTP-30, HTTP-47, HTTP-48, HTTP-51
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    let primed = told.event().await.unwrap();
+    let primed = primed.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+    let (first, message) = told.message().await.unwrap();
+    assert_eq!(message["params"]["progress"], 1.0);
+    pair.gates.entered.notified().await;
+    drop(told);
+    // From the beginning, and from the first event.
+    for (last, expected) in [(primed.as_str(), 1.0), (first.as_deref().unwrap(), 2.0)] {
+        let mut again = client.get(&pair.nodes[1], Some(last)).await;
+        assert_eq!(again.message().await.unwrap().1["params"]["progress"], expected);
+    }
+    let mut again = client.get(&pair.nodes[1], first.as_deref()).await;
+    assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
+    pair.gates.open.notify_one();
+    let (third, message) = again.message().await.unwrap();
+    assert_eq!(message["params"]["progress"], 3.0);
+    assert_eq!(again.message().await.unwrap().1["result"]["content"][0]["text"], "through");
+    assert!(again.message().await.is_none());
+    // After its end, at both.
+    for node in &pair.nodes {
+        let mut again = client.get(node, third.as_deref()).await;
+        assert_eq!(again.message().await.unwrap().1["result"]["content"][0]["text"], "through");
+        assert!(again.message().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn events_that_never_were_end_a_stream_with_an_error() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    let (id, _) = told.message().await.unwrap();
+    let (stream, _) = id.as_deref().unwrap().split_once('-').unwrap();
+    let mut beyond = client.get(&pair.nodes[1], Some(&format!("{stream}-900"))).await;
+    let (_, message) = beyond.message().await.unwrap();
+    assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
+    assert!(message["error"]["message"].as_str().unwrap().contains("events were lost"), "{message}");
+    assert!(beyond.message().await.is_none());
+    // A stream nobody knows, and what is no id at all.
+    assert_eq!(client.get(&pair.nodes[1], Some("00ff.1.7-1")).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(client.get(&pair.nodes[1], Some("../x-1")).await.status, StatusCode::BAD_REQUEST);
+    // Another session does not see the stream.
+    let stranger = pair.open().await;
+    assert_eq!(stranger.get(&pair.nodes[1], id.as_deref()).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_stream_of_a_process_that_is_gone_ends_with_an_error() {
+    let mut pair = Pair::with(|store| store.node_time(Duration::from_millis(200)));
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    let (id, _) = told.message().await.unwrap();
+    drop(told);
+    // The process is gone without a word.
+    drop(pair.nodes.remove(0));
+    let mut again = client.get(&pair.nodes[0], id.as_deref()).await;
+    assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
+    let (last, message) = again.message().await.unwrap();
+    assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
+    assert!(message["error"]["message"].as_str().unwrap().contains("has gone"), "{message}");
+    assert!(last.is_some() && again.message().await.is_none());
+}
+
+#[tokio::test]
+async fn subscriptions_and_levels_are_known_to_every_process() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let told = client.request(&pair.nodes[0], 1, "resources/subscribe", json!({ "uri": "note:///a" })).await;
+    assert_eq!(told.json().await["result"], json!({}));
+    let mut standing = client.get(&pair.nodes[1], None).await;
+    assert!(standing.is_stream());
+    standing.event().await.unwrap();
+    // A change at the other process is notified on the one stream of the session.
+    pair.registries[0].resource_updated("note:///a");
+    let (_, message) = standing.message().await.unwrap();
+    assert_eq!(message["method"], "notifications/resources/updated");
+    // A newer stream at another process takes over.
+    let mut newer = client.get(&pair.nodes[0], None).await;
+    newer.event().await.unwrap();
+    assert!(standing.message().await.is_none());
+    pair.registries[1].resource_updated("note:///a");
+    assert_eq!(newer.message().await.unwrap().1["method"], "notifications/resources/updated");
+    // Unsubscribed at one process, it is quiet at the other.
+    let told = client.request(&pair.nodes[1], 2, "resources/unsubscribe", json!({ "uri": "note:///a" })).await;
+    assert_eq!(told.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_state_is_used_once_by_all_processes_together() {
+    // proves: MRTR-12
+    let pair = Pair::new();
+    let ask = |params: Value| Ask::modern("tools/call", params);
+    let told = ask(json!({ "name": "greet", "arguments": {} })).send(&pair.nodes[0]).await.json().await;
+    let (state, key) = (
+        told["result"]["requestState"].clone(),
+        told["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone(),
+    );
+    let retry = json!({ "name": "greet", "arguments": {}, "requestState": state,
+        "inputResponses": { key: { "action": "accept", "content": { "name": "Ada" } } } });
+    let first = ask(retry.clone()).send(&pair.nodes[1]).await.json().await;
+    assert_eq!(first["result"]["content"][0]["text"], "hello Ada");
+    for node in &pair.nodes {
+        let again = ask(retry.clone()).send(node).await.json().await;
+        assert_eq!(again["error"]["code"], -32602, "{again}");
+    }
+    // Nobody knows whether it was used while the store is down.
+    pair.store.is_down.store(true, Ordering::SeqCst);
+    let unknown = ask(retry).send(&pair.nodes[0]).await.json().await;
+    assert_eq!(unknown["error"]["code"], -32603, "{unknown}");
+}
+
+#[tokio::test]
+async fn calls_without_state_never_touch_the_store() {
+    let pair = Pair::new();
+    for _ in 0..100 {
+        for method in [("tools/call", json!({ "name": "now" })), ("tools/list", json!({})), ("server/discover", json!({}))] {
+            let told = Ask::modern(method.0, method.1).send(&pair.nodes[0]).await;
+            assert_eq!(told.status, StatusCode::OK);
+        }
+    }
+    // A call that asks seals its state without storing it.
+    let asks = Ask::modern("tools/call", json!({ "name": "greet" })).send(&pair.nodes[0]).await.json().await;
+    assert!(asks["result"]["requestState"].is_string());
+    assert_eq!(pair.store.operations.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn without_the_store_known_sessions_go_on_and_others_are_told_to_come_back() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    assert_eq!(client.call(&pair.nodes[1], 1, "now").await.status, StatusCode::OK);
+    pair.store.is_down.store(true, Ordering::SeqCst);
+    assert_eq!(client.call(&pair.nodes[1], 2, "now").await.status, StatusCode::OK);
+    let unknown = Client { id: "f".repeat(32), principal: None, revision: client.revision.clone() };
+    let told = unknown.call(&pair.nodes[1], 3, "now").await;
+    assert_eq!(told.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(told.headers.contains_key("retry-after"));
+    assert_eq!(client.delete(&pair.nodes[1]).await, StatusCode::SERVICE_UNAVAILABLE);
+    let level = client.request(&pair.nodes[1], 4, "resources/subscribe", json!({ "uri": "note:///a" })).await;
+    assert_eq!(level.status, StatusCode::SERVICE_UNAVAILABLE);
+    pair.store.is_down.store(false, Ordering::SeqCst);
+    assert_eq!(client.call(&pair.nodes[1], 5, "now").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_stream_that_outlives_the_store_is_marked_as_broken() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    told.message().await.unwrap();
+    let (second, _) = told.message().await.unwrap();
+    assert!(second.is_some());
+    pair.store.is_down.store(true, Ordering::SeqCst);
+    pair.gates.open.notify_one();
+    let (third, message) = told.message().await.unwrap();
+    assert_eq!((third, &message["params"]["progress"]), (None, &json!(3)));
+    assert_eq!(told.message().await.unwrap().1["result"]["content"][0]["text"], "through");
+    pair.store.is_down.store(false, Ordering::SeqCst);
+    // Whether the marker is there yet or not, the resumed stream ends with the error.
+    let mut again = client.get(&pair.nodes[1], second.as_deref()).await;
+    let (_, message) = again.message().await.unwrap();
+    assert_eq!(message["error"]["code"], -32603, "{message}");
+    assert!(message["error"]["message"].as_str().unwrap().contains("events were lost"), "{message}");
+}
+
+#[tokio::test]
+async fn events_can_stay_in_the_process() {
+    let pair = Pair::with(|store| store.resume(Resume::Node));
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    let (first, _) = told.message().await.unwrap();
+    drop(told);
+    assert_eq!(client.get(&pair.nodes[1], first.as_deref()).await.status, StatusCode::NOT_FOUND);
+    pair.gates.open.notify_one();
+    let mut again = client.get(&pair.nodes[0], first.as_deref()).await;
+    assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
+}
+
+mod sealed {
+    use super::*;
+
+    fn nodes() -> Vec<HttpService> {
+        let gates = Arc::new(Gates::default());
+        let node = |_| HttpService::with_options(server(&gates).build().unwrap(), HttpOptions::new().sealed_sessions());
+        (0..2).map(node).collect()
+    }
+
+    async fn open(nodes: &[HttpService], principal: Option<&str>) -> Client {
+        let pair = Pair { nodes: nodes.to_vec(), ..Pair::new() };
+        pair.open_as(principal, "2025-11-25").await
+    }
+
+    #[tokio::test]
+    async fn any_process_with_the_key_serves_a_sealed_session() {
+        let nodes = nodes();
+        let client = open(&nodes, None).await;
+        assert!(client.id.len() <= 2048 && client.id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
+        for node in &nodes {
+            assert_eq!(client.call(node, 1, "now").await.json().await["result"]["content"][0]["text"], "now");
+            assert_eq!(client.get(node, None).await.status, StatusCode::METHOD_NOT_ALLOWED);
+            assert_eq!(client.delete(node).await, StatusCode::METHOD_NOT_ALLOWED);
+            assert_eq!(node.sessions(), 0);
+        }
+        let other = HttpService::with_options(
+            Server::new("other key").tool(Tool::new("now").handler(|| "now")).build().unwrap(),
+            HttpOptions::new().sealed_sessions(),
+        );
+        assert_eq!(client.call(&other, 1, "now").await.status, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn a_sealed_session_belongs_to_its_principal() {
+        let nodes = nodes();
+        let ada = open(&nodes, Some("ada")).await;
+        assert_eq!(ada.call(&nodes[1], 1, "now").await.status, StatusCode::OK);
+        for principal in [Some("bob"), None] {
+            let thief = Client { id: ada.id.clone(), principal: principal.map(str::to_owned), revision: ada.revision.clone() };
+            assert_eq!(thief.call(&nodes[1], 1, "now").await.status, StatusCode::NOT_FOUND);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_sealed_session_cannot_do_is_said() {
+        let nodes = nodes();
+        let client = open(&nodes, None).await;
+        let told = client.call(&nodes[1], 1, "greet").await.json().await;
+        assert!(told.to_string().contains("`sealed`"), "{told}");
+        let told = client.request(&nodes[1], 2, "resources/subscribe", json!({ "uri": "note:///a" })).await;
+        let told = told.json().await;
+        assert!(told["error"]["message"].as_str().unwrap().contains("`sealed`"), "{told}");
+        // A stream has no ids, because nobody could resume it.
+        let mut told = client.call(&nodes[0], 3, "gated").await;
+        let (id, message) = told.message().await.unwrap();
+        assert_eq!((id, &message["params"]["progress"]), (None, &json!(1)));
+    }
+}
