@@ -163,6 +163,7 @@ mod tests {
         assert!(url.is_loopback());
     }
 
+    // proves: SEC-38
     #[test]
     fn v52_urls_that_programs_read_differently_are_refused() {
         for text in [

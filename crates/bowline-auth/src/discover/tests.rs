@@ -137,6 +137,7 @@ fn v56_a_foreign_resource_stops_the_login() {
     assert!(found.unwrap_err().is_untrusted());
 }
 
+// proves: SEC-18, SEC-34, SEC-35
 #[test]
 fn v52_urls_in_metadata_are_https_or_refused() {
     for issuer in [
@@ -154,7 +155,11 @@ fn v52_urls_in_metadata_are_https_or_refused() {
     {
         for url in [
             "http://as.example/x",
+            "ftp://as.example/x",
             "javascript:alert(1)",
+            "data:text/html,x",
+            "file:///x",
+            "vbscript:x",
             "https://as.example/#x",
             "-x",
             "https://a/\" & calc",

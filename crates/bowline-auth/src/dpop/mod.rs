@@ -9,7 +9,9 @@ mod verify;
 pub use nonce::Nonces;
 pub use nonce_issuer::{NONCE_LIFETIME, NonceIssuer};
 pub use proof::Proof;
-pub use replay::{MAX_REMEMBERED, MAX_REMEMBERED_WITH_NONCE, Once, Replay};
+pub use replay::{
+    MAX_PER_KEY, MAX_PER_KEY_WITH_NONCE, MAX_REMEMBERED, MAX_REMEMBERED_WITH_NONCE, Once, Replay,
+};
 pub use verify::{ProofError, ProofRequest, VerifiedProof, verify_proof};
 
 /// The type of a proof.
