@@ -3,6 +3,7 @@
 use crate::{
     context::Context,
     failure::{Code, Failure},
+    login,
     token::Access,
 };
 use bowline_config::{Config, Loader, NoticeKind};
@@ -49,6 +50,8 @@ pub(crate) struct ServeOptions<'a> {
     /// The token that HTTP clients must send.
     pub(crate) access: &'a Access,
     pub(crate) consent: &'a ConsentArguments,
+    /// The scopes of `--auth dev`; `None` without it.
+    pub(crate) dev_scopes: Option<&'a [String]>,
 }
 
 impl ConsentArguments {
@@ -70,6 +73,12 @@ impl GatewaySetup {
         options: &ServeOptions<'_>,
     ) -> Result<Self, Failure> {
         let environment = &context.environment;
+        if options.dev_scopes.is_some() && config.gateway.auth.is_some() {
+            return Err(Failure::misused(
+                "`--auth dev` conflicts with `[gateway.auth]` in the configuration",
+            )
+            .advise("remove one of them"));
+        }
         let folder = environment.state_dir().filter(|_| persistence == Persistence::Stored);
         let file = folder.as_ref().map(|folder| Approvals::open(folder.join("approvals.json"))).transpose();
         let approved = Approved { file: file.map_err(unusable)?, run: Arc::default() };
@@ -84,6 +93,12 @@ impl GatewaySetup {
         }
         if let Some(token) = options.access.token() {
             builder = builder.token(token);
+        }
+        if let Some(scopes) = options.dev_scopes {
+            builder = builder.dev_auth(scopes);
+        }
+        if let Some(key) = login::sealing_key(context)? {
+            builder = builder.login_key(key);
         }
         if let Some(gate) = gate {
             builder = builder.gate(gate).attended().opener(SystemOpener);

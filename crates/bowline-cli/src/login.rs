@@ -1,12 +1,14 @@
 //! Logins of HTTP targets: where tokens are kept, and how the user is asked.
 
+pub(crate) use crate::login_key::sealing_key;
+
 use crate::{
     client_handlers::TerminalUser,
     context::Context,
     failure::{Code, Failure},
     screen::TransientHold,
 };
-use bowline_host::{LaunchError, LoginSettings};
+use bowline_host::{LaunchError, LoginSettings, LoginStorage};
 use bowline_http::auth::{Browser, Error, Event, FileStore, Login, Redirect, UserAgent, Visit};
 use bowline_proto::service::BoxFuture;
 use bowline_text::visible;
@@ -43,7 +45,10 @@ pub(crate) fn for_commands(
         Login::stored()
     };
     let screen = context.screen;
-    let login = settings.apply_in(login, folder(context).as_deref()).map_err(invalid)?;
+    let storage = folder(context)
+        .map(|folder| Ok::<_, Failure>(LoginStorage::at(folder).sealed_with(sealing_key(context)?)));
+    let storage = storage.transpose()?;
+    let login = settings.apply_in(login, storage.as_ref()).map_err(invalid)?;
     Ok(login.on_event(move |event| {
         if let Event::Interrupted | Event::IssuerChanged { .. } | Event::NotStored { .. } = event {
             screen.warn(&visible(&event.to_string()));
@@ -77,7 +82,8 @@ pub(crate) fn store(context: &Context) -> Result<FileStore, Failure> {
         Failure::new(Code::Failed, "cannot store logins without a home directory")
             .advise("set HOME or XDG_STATE_HOME")
     })?;
-    FileStore::at(folder).map_err(|error| Failure::new(Code::Config, error.to_string()))
+    let storage = LoginStorage::at(folder).sealed_with(sealing_key(context)?);
+    storage.open().map_err(|error| Failure::new(Code::Config, error.to_string()))
 }
 
 /// Asks at the terminal before a browser is opened: nobody expects one from a command that lists tools.

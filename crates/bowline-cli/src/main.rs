@@ -3,6 +3,7 @@
 mod answers_file;
 mod approval;
 mod arguments;
+mod auth_mode;
 mod builtin;
 mod cache;
 mod catalog;
@@ -19,6 +20,7 @@ mod inline_image;
 mod json_text;
 mod logging;
 mod login;
+mod login_key;
 mod markdown;
 mod paths;
 mod progress;

@@ -26,7 +26,7 @@ pub(crate) enum Access {
     User { token: String },
     /// A token for this run only, because it cannot be stored.
     Run { token: String, reason: String },
-    /// Access tokens of the issuers in `[gateway.auth]`, and no token of the gateway.
+    /// Access tokens of the issuers in `[gateway.auth]` or of `--auth dev`, and no token of the gateway.
     Issuers,
     /// No token: the user passed `--no-token`.
     Open,
@@ -67,8 +67,9 @@ impl Access {
         context: &Context,
         config: &Config,
         no_token: bool,
+        is_dev: bool,
     ) -> Result<Self, Failure> {
-        if config.gateway.auth.is_some() && config.gateway.token_env.is_none() {
+        if (config.gateway.auth.is_some() || is_dev) && config.gateway.token_env.is_none() {
             return Ok(Self::Issuers);
         }
         Self::choose(context, config, no_token)

@@ -10,7 +10,7 @@ use super::model::{
 };
 use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
-use super::sections::{GatewayAuthConfig, JwksSource, KeySource, ProviderKind, RuleConfig};
+use super::sections::{DpopMode, GatewayAuthConfig, JwksSource, KeySource, ProviderKind, RuleConfig};
 use super::text::Text;
 use bowline_policy::{Consent, Pattern};
 use bowline_search::DisclosureMode;
@@ -379,6 +379,21 @@ fn explain_auth(page: &mut Page<'_>, auth: &GatewayAuthConfig) {
         Some(JwksSource::Url(url)) => line("jwks_url", json!(url)),
         None => {}
     }
+    if let Some(introspection) = &auth.introspection {
+        line("introspection.url", json!(introspection.url));
+        line("introspection.client_id", json!(introspection.client_id));
+        line("introspection.client_secret_env", json!(introspection.client_secret_env));
+        line("introspection.max_age", json!(format!("{}s", introspection.max_age.as_secs())));
+        line("introspection.without_audience", json!(introspection.without_audience.then_some(true)));
+    }
+    line(
+        "dpop",
+        json!(auth.dpop.map(|mode| match mode {
+            DpopMode::Allowed => "allowed",
+            DpopMode::Required => "required",
+        })),
+    );
+    line("dpop_nonces", json!(auth.dpop_nonces.then_some(true)));
 }
 
 fn explain_rule(page: &mut Page<'_>, rule: &RuleConfig) {

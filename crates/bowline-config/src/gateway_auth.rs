@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::bowline_sections::Reader;
-use super::fields::{Fields, Located};
+use super::fields::{Fields, Located, Unit};
 use super::node::Node;
-use super::sections::{GatewayAuthConfig, JwksSource};
+use super::sections::{DpopMode, GatewayAuthConfig, IntrospectionConfig, JwksSource};
 use bowline_proto::scope::is_scope;
 
 /// Reads the table. `None` if it has an error, which is reported.
@@ -60,13 +61,83 @@ pub(super) fn gateway_auth(reader: &Reader<'_>, node: &Node) -> Option<GatewayAu
         let help = "remove it, or name one issuer";
         report.error_with(&jwks.origin, &fields.path, message, help);
     }
+    let introspection = fields.get("introspection").map(|node| {
+        let conflicts = [(jwks.is_some(), "keys from a file or URL"), (issuers.len() > 1, "several issuers")];
+        for (_, with) in conflicts.iter().filter(|(conflicts, _)| *conflicts) {
+            let message = format!("introspection conflicts with {with}");
+            report.error_with(&node.origin, &fields.at("introspection"), message, "remove one of them");
+        }
+        introspection(&fields, node)
+    });
+    let dpop = fields.choice("dpop", &[("allowed", DpopMode::Allowed), ("required", DpopMode::Required)]);
+    let dpop = dpop.map(|dpop| dpop.value);
+    let nonces = fields.boolean("dpop_nonces");
     // A setting that is spelled wrong would accept more tokens than intended.
     fields.reject_unknown();
     if report.mark() > mark {
         return None;
     }
-    let jwks = jwks.map(|jwks| jwks.value);
-    Some(GatewayAuthConfig { issuers, resource, audience, scopes, subject_claim, scope_claim, implies, jwks })
+    Some(GatewayAuthConfig {
+        issuers,
+        resource,
+        audience,
+        scopes,
+        subject_claim,
+        scope_claim,
+        implies,
+        jwks: jwks.map(|jwks| jwks.value),
+        introspection: introspection.flatten(),
+        dpop,
+        dpop_nonces: nonces.is_some_and(|nonces| nonces.value),
+    })
+}
+
+/// How long a token is trusted without asking again, by default and at most.
+const MAX_AGE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
+
+fn introspection(auth: &Fields<'_>, node: &Node) -> Option<IntrospectionConfig> {
+    let report = auth.report;
+    let fields = Fields::new(node, auth.at("introspection"), report)?;
+    let missing = |name: &str, example: &str| {
+        let help = format!("write {}", report.example(name, &json!(example)));
+        report.error_with(&node.origin, &fields.path, format!("expected `{name}`, got none"), help);
+    };
+    let example = "https://login.example.com/introspect";
+    if !fields.has("url") {
+        missing("url", example);
+    }
+    let url = fields.get("url").and_then(|node| {
+        let url = node.as_str().filter(|url| is_secure_url(url));
+        if url.is_none() {
+            fields.wrong(node, "url", SECURE_URL, &json!(example));
+        }
+        url.map(str::to_owned)
+    });
+    if !fields.has("client_id") {
+        missing("client_id", "gateway");
+    }
+    let client_id = fields.string("client_id", "gateway").map(|id| id.value);
+    if !fields.has("client_secret_env") {
+        missing("client_secret_env", "INTROSPECTION_SECRET");
+    }
+    let client_secret_env =
+        fields.string("client_secret_env", "INTROSPECTION_SECRET").map(|variable| variable.value);
+    let (default, most) = MAX_AGE;
+    let max_age = fields.duration("max_age", Unit::Seconds);
+    if let Some(age) = max_age.as_ref().filter(|age| age.value > most) {
+        let message = format!("expected at most 5m, got {} s", age.value.as_secs());
+        let help = "a token that is revoked is accepted until then; choose a shorter time";
+        report.error_with(&age.origin, &fields.at("max_age"), message, help);
+    }
+    let without_audience = fields.boolean("without_audience").is_some_and(|flag| flag.value);
+    fields.reject_unknown();
+    Some(IntrospectionConfig {
+        url: url?,
+        client_id: client_id?,
+        client_secret_env: client_secret_env?,
+        max_age: max_age.map_or(default, |age| age.value),
+        without_audience,
+    })
 }
 
 const SECURE_URL: &str = "an `https` URL, or an `http` URL of this machine";

@@ -507,6 +507,59 @@ const GATEWAY_AUTH: &[Key] = &[
         "\"https://login.example.com/keys\"",
         "The URL of the keys of the issuer, instead of the one in its metadata.",
     ),
+    key(
+        "introspection",
+        "table",
+        Nothing,
+        "{ url = \"https://login.example.com/introspect\", client_id = \"gateway\", client_secret_env = \"INTROSPECTION_SECRET\" }",
+        "Asks the issuer about each token, for tokens that only the issuer can read; see `[gateway.auth.introspection]`.",
+    ),
+    key(
+        "dpop",
+        "`allowed` or `required`",
+        Nothing,
+        "\"required\"",
+        "Whether tokens may or must be bound to a key of the client (DPoP). Without it, such tokens are refused.",
+    ),
+    key(
+        "dpop_nonces",
+        FLAG,
+        Default("false"),
+        "true",
+        "Requires a nonce of the gateway in every DPoP proof, so that proofs cannot be made in advance. No effect without `dpop`.",
+    ),
+];
+
+const GATEWAY_AUTH_INTROSPECTION: &[Key] = &[
+    key(
+        "url",
+        TEXT,
+        Required,
+        "\"https://login.example.com/introspect\"",
+        "The introspection endpoint of the issuer (RFC 7662).",
+    ),
+    key("client_id", TEXT, Required, "\"gateway\"", "The client id of the gateway at the issuer."),
+    key(
+        "client_secret_env",
+        TEXT,
+        Required,
+        "\"INTROSPECTION_SECRET\"",
+        "The environment variable with the secret of that client.",
+    ),
+    key(
+        "max_age",
+        TIME,
+        Default("\"60s\""),
+        "\"10s\"",
+        "How long an accepted token is trusted without asking again, at most `5m`. `0s` asks for every request.",
+    ),
+    key(
+        "without_audience",
+        FLAG,
+        Default("false"),
+        "true",
+        "Accepts responses that name no audience. Only for an issuer that answers this client for no other server.",
+    ),
 ];
 
 const RULES: &[Key] = &[
@@ -770,6 +823,14 @@ pub const SECTIONS: &[Section] = &[
          rules on `principal`, `issuer`, `client`, `scopes` and `claims` match such tokens only.",
         GATEWAY_AUTH,
     ),
+    Section {
+        beside: "[gateway.auth]\nissuer = \"https://login.example.com\"\n",
+        ..section(
+            "[gateway.auth.introspection]",
+            "How the issuer is asked about tokens. It conflicts with `jwks_file`, `jwks_url` and several issuers.",
+            GATEWAY_AUTH_INTROSPECTION,
+        )
+    },
     section(
         "[[rules]]",
         "The policy. The first matching rule decides; a missing condition matches everything. Rules in project files can \

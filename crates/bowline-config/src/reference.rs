@@ -47,11 +47,9 @@ pub fn reference() -> String {
 /// Returns the table with an example for each key. Of keys that exclude each other, only the first is shown.
 fn example(section: &Section) -> String {
     let mut text = if section.header.is_empty() { String::new() } else { format!("{}\n", section.header) };
-    for key in section
-        .keys
-        .iter()
-        .filter(|key| !["key_file", "jwks_url", "private_key", "assertion_file"].contains(&key.name))
-    {
+    for key in section.keys.iter().filter(|key| {
+        !["key_file", "jwks_url", "introspection", "private_key", "assertion_file"].contains(&key.name)
+    }) {
         let _ = writeln!(text, "{} = {}", key.name, key.example);
     }
     text

@@ -74,6 +74,38 @@ pub struct GatewayAuthConfig {
     pub implies: BTreeMap<String, Vec<String>>,
     /// Where the keys of the issuer are, if its metadata does not decide.
     pub jwks: Option<JwksSource>,
+    /// How the issuer is asked about tokens, instead of verifying them with its keys.
+    pub introspection: Option<IntrospectionConfig>,
+    /// Whether tokens may or must be bound to a key of the client. `None` if they must not.
+    pub dpop: Option<DpopMode>,
+    /// Whether every proof needs a nonce.
+    pub dpop_nonces: bool,
+}
+
+/// `[gateway.auth.introspection]`: how the issuer is asked about tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IntrospectionConfig {
+    /// The URL to ask at.
+    pub url: String,
+    /// The client that the gateway is at the authorization server.
+    pub client_id: String,
+    /// The environment variable with the secret of that client.
+    pub client_secret_env: String,
+    /// How long an accepted token is trusted without asking again.
+    pub max_age: Duration,
+    /// Whether responses that name no audience are accepted.
+    pub without_audience: bool,
+}
+
+/// Whether tokens may or must be bound to a key of the client (DPoP).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DpopMode {
+    /// Bound tokens with a proof, and unbound ones.
+    Allowed,
+    /// Bound tokens only.
+    Required,
 }
 
 /// Where the keys of an issuer are.

@@ -22,5 +22,6 @@ pub use gateway::Gateway;
 pub use host::{Host, HostBuilder, Offered, ServerOffer, Telemetry};
 pub use tap::{ConsentGiven, ServerMessage, Tap, TapEvent, current_call};
 pub use upstream::{
-    Health, HttpUpstream, LaunchError, LoginSettings, MachineLogin, Reach, Upstream, UpstreamStatus,
+    Health, HttpUpstream, LaunchError, LoginSettings, LoginStorage, MachineLogin, Reach, Upstream,
+    UpstreamStatus,
 };

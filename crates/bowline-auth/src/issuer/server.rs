@@ -188,6 +188,12 @@ impl AuthorizationServer {
     /// Adds a client that gets tokens for itself with a secret (client credentials).
     #[must_use]
     pub fn machine(mut self, id: impl Into<String>, secret: &Secret) -> Self {
+        self.add_machine(id, secret);
+        self
+    }
+
+    /// Adds a client that gets tokens for itself while the server runs.
+    pub fn add_machine(&mut self, id: impl Into<String>, secret: &Secret) {
         let id = id.into();
         self.fixed_clients.push(Client {
             name: id.clone(),
@@ -198,7 +204,6 @@ impl AuthorizationServer {
             refreshes: false,
             is_machine: true,
         });
-        self
     }
 
     /// The identifier of this server.

@@ -1,6 +1,7 @@
 //! `bowline gateway`: runs the gateway headless, over HTTP or stdio.
 
 use crate::{
+    auth_mode::{self, AuthArguments},
     context::Context,
     failure::{Code, Failure},
     gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
@@ -28,6 +29,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_token: bool,
     #[command(flatten)]
+    auth: AuthArguments,
+    #[command(flatten)]
     consent: ConsentArguments,
     #[command(flatten)]
     log: LogArguments,
@@ -45,11 +48,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let signals = ShutdownSignals::listen()?;
     let address = arguments.listen.unwrap_or(config.gateway.listen);
     let is_http = !arguments.stdio || arguments.listen.is_some();
+    let listen = is_http.then_some(address);
+    let dev_scopes = arguments.auth.check(listen, "--listen", arguments.no_token)?;
     // A stdio client started this process, so it needs no token.
-    let access =
-        if is_http { Access::choose_for_gateway(context, config, arguments.no_token)? } else { Access::Open };
-    let options =
-        ServeOptions { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
+    let access = match listen {
+        Some(_) => Access::choose_for_gateway(context, config, arguments.no_token, dev_scopes.is_some())?,
+        None => Access::Open,
+    };
+    let options = ServeOptions { listen, access: &access, consent: &arguments.consent, dev_scopes };
     let setup = GatewaySetup::new(context, config.clone(), Persistence::Stored, None, &options)?;
     let warnings = [setup.warnings(address), setup.unapproved()].concat();
     if arguments.strict && !warnings.is_empty() {
@@ -68,7 +74,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         let bound = TcpListener::bind(address).await;
         let listener = bound
             .map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
-        let announcement = announce(context, &setup, &access, listener.local_addr()?);
+        let address = listener.local_addr()?;
+        if dev_scopes.is_some() {
+            let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
+            tracing::info!("{}", auth_mode::notice(&url));
+        }
+        let announcement = announce(context, &setup, &access, address);
         socket = Some((listener, announcement));
     }
     setup.gateway.watch(context.environment.loader());
@@ -96,7 +107,9 @@ fn announce(
         }
         Access::Variable { name, .. } => tracing::info!("clients must send the token in `{name}`"),
         Access::Issuers => {
-            tracing::info!("clients must send an access token of {issuers}");
+            if !issuers.is_empty() {
+                tracing::info!("clients must send an access token of {issuers}");
+            }
             // Other commands of this user have no access token, so the gateway is not announced to them.
             return None;
         }

@@ -114,7 +114,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let login = settings.apply(login).map_err(invalid)?.store(store.clone());
     let login = login.on_event(move |event| {
         // The page to visit and the result are printed anyway.
-        if !matches!(event, Event::Visiting { .. } | Event::LoggedIn { .. }) {
+        if !matches!(event, Event::Visiting { .. } | Event::LoggedIn { .. } | Event::LoginFailed { .. }) {
             screen.note(&visible(&event.to_string()));
         }
     });

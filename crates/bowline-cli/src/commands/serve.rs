@@ -1,6 +1,7 @@
 //! `bowline serve`: runs a built-in server over stdio or HTTP.
 
 use crate::{
+    auth_mode::{self, AuthArguments},
     builtin::Builtin,
     context::Context,
     failure::{Code, Failure},
@@ -11,7 +12,7 @@ use crate::{
 };
 use bowline_host::gateway::RequireToken;
 use bowline_http::{HttpOptions, HttpService, Protect};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
@@ -28,12 +29,8 @@ pub(crate) struct Arguments {
     /// Serve HTTP without requiring a token
     #[arg(long, global = true)]
     no_token: bool,
-    /// With `--http`, require a login instead of the token: `dev` issues tokens itself, on a loopback address only
-    #[arg(long, global = true, value_name = "MODE")]
-    auth: Option<AuthMode>,
-    /// With `--auth`, require this scope for every request; can be repeated
-    #[arg(long, global = true, value_name = "SCOPE")]
-    auth_scope: Vec<String>,
+    #[command(flatten)]
+    auth: AuthArguments,
     /// Also allow requests for this host, in addition to `localhost` and the `--http` address; `*` allows any host; can be
     /// repeated
     #[arg(long, global = true, value_name = "HOST", value_parser = host)]
@@ -48,41 +45,16 @@ pub(crate) struct Arguments {
     log: LogArguments,
 }
 
-/// Who issues the tokens of clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum AuthMode {
-    /// An authorization server for development, on the same address
-    Dev,
-}
-
 impl Arguments {
-    /// Fails if options contradict each other.
-    fn check(&self) -> Result<(), Failure> {
+    /// Returns the scopes that `--auth dev` requires; `None` without it. Fails if options contradict each other.
+    fn check(&self) -> Result<Option<&[String]>, Failure> {
         let any_host = self.http_host.iter().any(|host| host == "*");
         if any_host && self.no_token {
             // Any web page could call the server by pointing a name at it.
             return Err(Failure::misused("`--http-host *` needs a token")
                 .advise("remove `--no-token`, or name the hosts"));
         }
-        let Some(AuthMode::Dev) = self.auth else {
-            if self.auth_scope.is_empty() {
-                return Ok(());
-            }
-            return Err(Failure::misused("`--auth-scope` needs `--auth dev`"));
-        };
-        if self.no_token {
-            return Err(Failure::misused("`--no-token` conflicts with `--auth dev`")
-                .advise("remove `--no-token`: with `--auth`, clients need no static token"));
-        }
-        match self.http {
-            None => Err(Failure::misused("`--auth dev` needs `--http`")
-                .advise("add `--http PORT`; a client that starts the server over stdio needs no login")),
-            Some(address) if !address.ip().is_loopback() => {
-                let sentence = format!("`--auth dev` works only on a loopback address, not on {address}");
-                Err(Failure::misused(sentence).advise("use `--http PORT`, which listens on 127.0.0.1"))
-            }
-            Some(_) => Ok(()),
-        }
+        self.auth.check(self.http, "--http", self.no_token)
     }
 }
 
@@ -110,7 +82,7 @@ fn origin(text: &str) -> Result<String, String> {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     arguments.log.start(context, "warn", logging::to_stderr())?;
-    arguments.check()?;
+    let dev_scopes = arguments.check()?.map(<[String]>::to_vec);
     let any_host = arguments.http_host.iter().any(|host| host == "*");
     arguments.server.confirm(context).await?;
     let server = arguments.server.limited_server(context, arguments.calls_per_minute)?;
@@ -124,18 +96,15 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         }
         return handle.serve_stdio().await.map_err(|error| Failure::new(Code::Failed, error.to_string()));
     };
-    let is_open = arguments.no_token || arguments.auth.is_some();
+    let is_open = arguments.no_token || dev_scopes.is_some();
     let access = if is_open { Access::Open } else { Access::of_user(context)? };
     let signals = ShutdownSignals::listen()?;
     let bound = TcpListener::bind(address).await;
     let listener =
         bound.map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
     let address = listener.local_addr()?;
-    match arguments.auth {
-        Some(AuthMode::Dev) => context.screen.note(&format!(
-            "clients must log in, such as with `bowline login {}`; anyone on this machine can",
-            running_gateway::url(address, PATH)
-        )),
+    match dev_scopes {
+        Some(_) => context.screen.note(&auth_mode::notice(&running_gateway::url(address, PATH))),
         None => print_access(context, &access, address),
     }
     let announcement = match running_gateway::announce_server(context, &access, address, PATH) {
@@ -152,8 +121,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             .warn("only requests for `localhost` are allowed; use `--http-host HOST` to allow others");
     }
     let mut settings = HttpOptions::new().path(PATH).hosts(arguments.http_host);
-    if arguments.auth.is_some() {
-        settings = settings.protect(Protect::dev().scopes(arguments.auth_scope));
+    if let Some(scopes) = dev_scopes {
+        settings = settings.protect(Protect::dev().scopes(scopes));
     }
     settings = settings.listening_on(address).setting_names("--http-host", "--http-origin").sse_path("/sse");
     if !arguments.http_origin.is_empty() {

@@ -1,4 +1,4 @@
-//! `bowline serve --auth dev`: a protected server without an identity provider, as docs/protect.md describes it.
+//! `--auth dev`: a protected server or gateway without an identity provider, as docs/protect.md and docs/team.md describe it.
 
 use crate::{
     issuer::get,
@@ -119,6 +119,69 @@ fn auth_dev_is_refused_where_it_would_not_be_safe() {
     ] {
         let (told, code) = place.run(&[&["serve", "everything"], words].concat());
         assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(reason), "{reason} in {told}");
+    }
+}
+
+/// A configuration with one server that anyone may call.
+const GATEWAY: &str = "[[rules]]\neffect = \"allow\"\n[servers.demo]\ncommand = \"bowline\"\n\
+    args = [\"serve\", \"everything\"]\n";
+
+#[test]
+fn a_gateway_with_auth_dev_is_used_after_a_login() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", GATEWAY);
+    let words = ["gateway", "--listen", "127.0.0.1:0", "--auth", "dev", "--auth-scope", "mcp"];
+    let mut gateway = Background::start(place.program(&words));
+    let told = gateway.message("clients must log in");
+    let (_, rest) = told.split_once("`bowline login ").expect("it names the command");
+    let url = rest.split('`').next().expect("it ends").to_owned();
+    let call = ["call", &url, "demo__echo", "message=hello"];
+    let (told, code) = place.run(&call);
+    assert_eq!(code, Some(7), "{told}");
+    log_in(&place, &url, &[], "ada");
+    let (told, code) = place.run(&call);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("hello"), "{told}");
+    let (told, _) = place.run(&["whoami", &url]);
+    assert!(told.contains("mcp"), "{told}");
+}
+
+#[test]
+fn up_with_auth_dev_asks_clients_to_log_in_and_knows_its_own_user() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", GATEWAY);
+    let mut up = Background::start(place.program(&["up", "--port", "0", "--auth", "dev"]));
+    let url = up.line();
+    up.message("clients must log in");
+    let (status, head, _) = get(&url);
+    assert_eq!(status, 401, "{head}");
+    assert!(head.contains("resource_metadata="), "{head}");
+    let (told, code) = place.run(&["call", "up", "demo__echo", "message=hello"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("hello"), "{told}");
+}
+
+#[test]
+fn auth_dev_of_a_gateway_is_refused_where_it_would_not_be_safe() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", GATEWAY);
+    place
+        .put("here/auth.toml", &format!("{GATEWAY}[gateway.auth]\nissuer = \"https://login.example.com\"\n"));
+    for (words, code, reason) in [
+        (&["gateway", "--listen", "0.0.0.0:0", "--auth", "dev"][..], 2, "works only on a loopback address"),
+        (&["gateway", "--stdio", "--auth", "dev"], 2, "needs `--listen`"),
+        (&["gateway", "--listen", "0", "--auth", "dev", "--no-token"], 2, "conflicts with `--auth dev`"),
+        (&["up", "--host", "0.0.0.0", "--port", "0", "--auth", "dev"], 2, "works only on a loopback address"),
+        (&["up", "--port", "0", "--auth-scope", "x"], 2, "needs `--auth dev`"),
+        (
+            &["-c", "auth.toml", "gateway", "--listen", "0", "--auth", "dev"],
+            2,
+            "conflicts with `[gateway.auth]`",
+        ),
+    ] {
+        let (told, ended) = place.run(words);
+        assert_eq!(ended, Some(code), "{words:?}: {told}");
         assert!(told.contains(reason), "{reason} in {told}");
     }
 }

@@ -199,6 +199,53 @@ fn a_configured_server_has_its_own_client_and_the_gateway_of_its_user_uses_the_l
 }
 
 #[test]
+fn stored_logins_are_sealed_with_the_key_of_the_user() {
+    let (place, issuer) = (Place::new(), issuer());
+    let key = "11".repeat(32);
+    let server = issuer.server();
+    let with_key = |words: &[&str], variable: &str, value: &str| {
+        let mut command = place.program(words);
+        command.env(variable, value);
+        command
+    };
+    let login = with_browser(&place, with_key(&["login", &server], "BOWLINE_LOGIN_KEY", &key));
+    let login = Background::start(login);
+    get(&consent(&opened(&place)));
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    let file = place.path("user/.local/state/bowline/credentials").join(&stored(&place)[0]);
+    let text = fs::read_to_string(file).expect("it is there");
+    assert!(!text.contains(CANARY) && text.contains("\"sealed\""), "{text}");
+
+    let ping = |variable: &str, value: &str| {
+        place.output(with_key(&["ping", &server, REVISION[0], REVISION[1]], variable, value))
+    };
+    let (told, code) = ping("BOWLINE_LOGIN_KEY", &key);
+    assert_eq!(code, Some(0), "{told}");
+    // The same key, in a file.
+    place.put("key", &format!("{key}\n"));
+    let path = place.path("key");
+    let path = path.to_str().expect("it is text");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("it is ours");
+    let (told, code) = ping("BOWLINE_LOGIN_KEY_FILE", path);
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains("readable by others"), "{told}");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let (told, code) = ping("BOWLINE_LOGIN_KEY_FILE", path);
+    assert_eq!(code, Some(0), "{told}");
+    for (value, reason) in [
+        ("22".repeat(32).as_str(), "another key"),
+        ("short-secret", "is not a key"),
+        ("keyring", "cannot use the keyring"),
+        ("", "there is no key to open it"),
+    ] {
+        let (told, code) = ping("BOWLINE_LOGIN_KEY", value);
+        assert_ne!(code, Some(0), "{told}");
+        assert!(told.contains(reason) && !told.contains("short-secret"), "{reason} in {told}");
+    }
+}
+
+#[test]
 fn logging_out_revokes_and_deletes_the_tokens() {
     let (place, issuer) = (Place::new(), issuer());
     log_in(&place, &issuer, &[]);

@@ -1,23 +1,104 @@
 //! The gateway as a resource server: which access tokens it accepts.
 
 use super::problem::Problem;
-use bowline_config::{Config, GatewayAuthConfig, GatewayConfig, JwksSource, RuleConfig};
-use bowline_http::{Jwks, Protect, ProtectError, Protection};
+use bowline_config::{
+    Config, DpopMode, Environment, GatewayAuthConfig, GatewayConfig, JwksSource, RuleConfig,
+};
+use bowline_http::{Dpop, Introspection, Jwks, Protect, ProtectError, Protection, auth::Secret};
 use bowline_policy::Effect;
 use std::{fs::File, net::SocketAddr};
 
-/// Describes how the endpoint is protected. `address` is that of the socket, if there is one.
-pub(super) fn protect(
+/// Who issues the access tokens of callers.
+#[derive(Clone, Debug)]
+pub(super) enum AccessTokens {
+    /// The issuers in `[gateway.auth]`, and the secret for questions to them.
+    Configured { auth: Box<GatewayAuthConfig>, secret: Option<Secret> },
+    /// The gateway itself, for development.
+    Dev { scopes: Vec<String> },
+}
+
+impl AccessTokens {
+    /// Takes the configuration, and the secret that it names from the environment.
+    pub(super) fn configured(auth: &GatewayAuthConfig, environment: &Environment) -> (Self, Option<Problem>) {
+        let mut problem = None;
+        let secret = auth.introspection.as_ref().and_then(|introspection| {
+            let name = &introspection.client_secret_env;
+            let value = environment.variable(name).map(str::trim).filter(|value| !value.is_empty());
+            if value.is_none() {
+                let message = format!("the environment variable `{name}` is not set");
+                problem = Some(Problem::new("gateway.auth.introspection", message));
+            }
+            value.map(Secret::new)
+        });
+        (Self::Configured { auth: Box::new(auth.clone()), secret }, problem)
+    }
+
+    /// Returns the configured issuers.
+    pub(super) fn issuers(&self) -> &[String] {
+        match self {
+            Self::Configured { auth, .. } => &auth.issuers,
+            Self::Dev { .. } => &[],
+        }
+    }
+
+    /// Describes how the endpoint is protected. `address` is that of the socket, if there is one.
+    pub(super) fn protect(&self, gateway: &GatewayConfig, address: Option<SocketAddr>) -> Protect {
+        match self {
+            Self::Configured { auth, secret } => protect(auth, secret.as_ref(), gateway, address),
+            Self::Dev { scopes } => {
+                let protect = Protect::dev().scopes(scopes).name(&gateway.name);
+                match address {
+                    Some(address) => protect.served_at(address, &gateway.path),
+                    None => protect,
+                }
+            }
+        }
+    }
+
+    /// Finds mistakes before the gateway serves. Fails with the one that prevents a start, and returns the others.
+    pub(super) fn check(&self, config: &Config, listen: SocketAddr) -> Result<Vec<Problem>, Problem> {
+        match self {
+            Self::Configured { auth, secret } => check(auth, secret.as_ref(), config, listen),
+            // The port may not be known yet.
+            Self::Dev { .. } => {
+                build(self.protect(&config.gateway, Some(listen)))?;
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+fn protect(
     auth: &GatewayAuthConfig,
+    secret: Option<&Secret>,
     gateway: &GatewayConfig,
     address: Option<SocketAddr>,
 ) -> Protect {
     let issuer = || auth.issuers.first().cloned().unwrap_or_default();
-    let mut protect = match &auth.jwks {
-        Some(JwksSource::File(path)) => Protect::keys(issuer(), Jwks::file(path)),
-        Some(JwksSource::Url(url)) => Protect::keys(issuer(), Jwks::url(url)),
+    let mut protect = match (&auth.introspection, &auth.jwks) {
+        (Some(introspection), _) => {
+            let secret = secret.cloned().unwrap_or_else(|| Secret::new(""));
+            let mut ask = Introspection::at(&introspection.url)
+                .client(&introspection.client_id, secret)
+                .max_age(introspection.max_age.as_secs());
+            if introspection.without_audience {
+                ask = ask.without_audience();
+            }
+            Protect::introspect(issuer(), ask)
+        }
+        (None, Some(JwksSource::File(path))) => Protect::keys(issuer(), Jwks::file(path)),
+        (None, Some(JwksSource::Url(url))) => Protect::keys(issuer(), Jwks::url(url)),
         _ => Protect::by_any(&auth.issuers),
     };
+    if let Some(mode) = auth.dpop {
+        protect = protect.dpop(match mode {
+            DpopMode::Required => Dpop::Required,
+            _ => Dpop::Allowed,
+        });
+    }
+    if auth.dpop_nonces {
+        protect = protect.dpop_nonces();
+    }
     protect = protect.audience(&auth.audience).scopes(&auth.scopes).name(&gateway.name);
     let loopback = address.filter(|address| address.ip().is_loopback());
     let of_socket = || loopback.map(|address| format!("http://{address}{}", gateway.path));
@@ -42,9 +123,9 @@ pub(super) fn build(protect: Protect) -> Result<Protection, Problem> {
     protect.build().map_err(problem)
 }
 
-/// Finds mistakes before the gateway serves. Fails with the one that prevents a start, and returns the others.
-pub(super) fn check(
+fn check(
     auth: &GatewayAuthConfig,
+    secret: Option<&Secret>,
     config: &Config,
     listen: SocketAddr,
 ) -> Result<Vec<Problem>, Problem> {
@@ -53,8 +134,12 @@ pub(super) fn check(
         let message = "the public URL of the gateway is unknown; set `resource` (only a loopback address works without)";
         return Err(Problem::new("gateway.auth", message));
     }
-    build(protect(auth, gateway, Some(listen)))?;
+    build(protect(auth, secret, gateway, Some(listen)))?;
     let mut problems = Vec::new();
+    if auth.dpop_nonces && auth.dpop.is_none() {
+        let message = "it has no effect without `dpop`; set `dpop = \"required\"`, or remove it";
+        problems.push(Problem::new("gateway.auth.dpop_nonces", message));
+    }
     if let Some(JwksSource::File(path)) = &auth.jwks
         && let Err(error) = File::open(path)
     {

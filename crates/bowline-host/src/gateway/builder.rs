@@ -3,7 +3,7 @@
 use super::{
     Gateway, Inner,
     approval::{Approvals, Approve, Candidate},
-    auth,
+    auth::AccessTokens,
     edge::{self, Token},
     file_digest::DigestCache,
     models::{self, Models},
@@ -14,9 +14,9 @@ use super::{
     secrets::secrets,
     sessions::Sharing,
 };
-use crate::{Host, Tap, Telemetry, upstream::Credentials};
+use crate::{Host, LoginStorage, Tap, Telemetry, upstream::Credentials};
 use bowline_config::{Config, Environment};
-use bowline_http::{Post, Poster};
+use bowline_http::{Post, Poster, auth::SealingKey};
 use bowline_policy::{
     Answers, Audience, Consent, Gate, Guard, GuardBuilder, Opener, Pins, QuestionLimit, Rule,
     audit::{Audit, AuditSettings},
@@ -69,6 +69,8 @@ pub struct GatewayBuilder {
     without_asking: Vec<Rule>,
     tap: Option<Arc<dyn Tap>>,
     sharing: Sharing,
+    dev_scopes: Option<Vec<String>>,
+    login_key: Option<SealingKey>,
 }
 
 impl GatewayBuilder {
@@ -90,6 +92,8 @@ impl GatewayBuilder {
             without_asking: Vec::new(),
             tap: None,
             sharing: Sharing::default(),
+            dev_scopes: None,
+            login_key: None,
         }
     }
 
@@ -199,6 +203,19 @@ impl GatewayBuilder {
         self
     }
 
+    /// Requires access tokens that the gateway issues itself, for development: whoever can open its consent page is whoever they
+    /// say. They need these scopes. It works on a loopback address only, and replaces `[gateway.auth]`.
+    pub fn dev_auth<I: IntoIterator<Item: Into<String>>>(mut self, scopes: I) -> Self {
+        self.dev_scopes = Some(scopes.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the key that seals stored logins. Default: none; they are private files.
+    pub fn login_key(mut self, key: SealingKey) -> Self {
+        self.login_key = Some(key);
+        self
+    }
+
     /// Builds the gateway. Starts no server.
     ///
     /// Fails if it would protect less than intended: an invalid rule, an audit log that cannot be written, damaged files of
@@ -212,7 +229,15 @@ impl GatewayBuilder {
         let Models { broker, keys, problems: mut made_once } =
             models::models(&self.config.sampling, &self.environment, &post);
         let (token, secret) = self.access(&mut made_once);
-        let auth = self.config.gateway.auth.clone();
+        let auth = match (self.dev_scopes.take(), &self.config.gateway.auth) {
+            (Some(scopes), _) => Some(AccessTokens::Dev { scopes }),
+            (None, Some(auth)) => {
+                let (auth, problem) = AccessTokens::configured(auth, &self.environment);
+                fatal.extend(problem);
+                Some(auth)
+            }
+            (None, None) => None,
+        };
         if let Some(auth) = &auth
             && !matches!(self.audience, Some(Serves::Stdio))
         {
@@ -220,7 +245,7 @@ impl GatewayBuilder {
                 Some(Serves::Http(listen)) => listen,
                 Some(Serves::Stdio) | None => self.config.gateway.listen,
             };
-            match auth::check(auth, &self.config, listen) {
+            match auth.check(&self.config, listen) {
                 Ok(problems) => made_once.extend(problems),
                 Err(problem) => fatal.push(problem),
             }
@@ -253,6 +278,9 @@ impl GatewayBuilder {
             .question_limit(QuestionLimit { unanswered: self.config.gateway.max_questions });
         let mut known: Vec<String> = keys.iter().map(|key| key.expose().to_owned()).collect();
         known.extend(secret);
+        if let Some(AccessTokens::Configured { secret: Some(secret), .. }) = &auth {
+            known.push(secret.expose().to_owned());
+        }
         match self.audit(known) {
             Ok(Some(audit)) => guard = guard.audit(audit),
             Ok(None) => {}
@@ -315,11 +343,14 @@ impl GatewayBuilder {
         let nobody = Arc::new(|_: &Candidate| false);
         let host = host.build();
         let is_attended = self.attended;
+        let login_key = self.login_key.take();
+        let audit = host.guard().audit().cloned();
         let credentials = self.folder.map(|folder| Credentials {
-            folder: folder.join("credentials"),
+            storage: LoginStorage::at(folder.join("credentials")).sealed_with(login_key),
             // Whoever may call a gateway of several users must not act with the logins of one of them.
             is_shared: audience == Audience::Shared,
             asks: is_attended.then(|| host.ask_login()),
+            audit,
         });
         let inner = Inner {
             host,

@@ -41,7 +41,8 @@ pub use reload::{Applied, EntryState};
 pub use crate::host::REFUSED;
 
 use crate::{Host, UpstreamStatus, upstream::Credentials};
-use bowline_config::{Config, Environment, GatewayAuthConfig};
+use auth::AccessTokens;
+use bowline_config::{Config, Environment};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent};
 use bowline_server::{Server, ServerHandle};
@@ -87,7 +88,7 @@ struct Inner {
     approve: Arc<dyn Approve>,
     token: Result<Option<Token>, Problem>,
     /// The access tokens that HTTP clients may send.
-    auth: Option<GatewayAuthConfig>,
+    auth: Option<AccessTokens>,
     consent: rules::ConsentSettings,
     shutting_down: Arc<AtomicBool>,
     /// What several processes share.
@@ -136,9 +137,9 @@ impl Gateway {
         !matches!(self.inner.token, Ok(None)) || self.inner.auth.is_some()
     }
 
-    /// Returns the issuers of the access tokens that HTTP clients may send; empty without `[gateway.auth]`.
+    /// Returns the issuers of `[gateway.auth]`, whose access tokens HTTP clients may send.
     pub fn issuers(&self) -> &[String] {
-        self.inner.auth.as_ref().map_or(&[], |auth| &auth.issuers)
+        self.inner.auth.as_ref().map_or(&[], |auth| auth.issuers())
     }
 
     /// Returns who consents to calls that no rule decides.
@@ -214,7 +215,7 @@ impl Gateway {
         }
         let refusals = self.inner.host.guard().audit().map(|audit| Arc::new(RefusalLog::new(audit.clone())));
         let protect = self.inner.auth.as_ref().map(|auth| {
-            let protect = auth::protect(auth, gateway, address);
+            let protect = auth.protect(gateway, address);
             match refusals.clone() {
                 Some(refusals) => protect.on_refusal(move |refusal| refusals.record(refusal)),
                 None => protect,

@@ -1,17 +1,16 @@
 //! Which login a server of a gateway uses: that of one account, or that of the user who calls.
 
 use super::{
-    HttpUpstream, LaunchError, LoginSettings, Upstream,
+    HttpUpstream, LaunchError, LoginSettings, LoginStorage, Upstream,
+    login_audit::audited,
     login_consent::{AskLogin, ConsentAgent},
 };
 use bowline_client::{BoxFuture, Connect, Error, Inbox, Restart, Transport};
 use bowline_config::{AuthMode, Share, UpstreamConfig};
 use bowline_http::auth::{Browser, Login, Networks};
+use bowline_policy::audit::Audit;
 use bowline_types::Era;
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 /// Returns how to reach a server with the account of a user, or of nobody.
 pub(crate) type UserTargets = Arc<dyn Fn(Option<&str>) -> Arc<dyn Connect> + Send + Sync>;
@@ -19,18 +18,20 @@ pub(crate) type UserTargets = Arc<dyn Fn(Option<&str>) -> Arc<dyn Connect> + Sen
 /// The logins that the servers of a gateway may use.
 #[derive(Clone)]
 pub(crate) struct Credentials {
-    /// The folder of the stored logins.
-    pub(crate) folder: PathBuf,
+    /// Where logins are stored.
+    pub(crate) storage: LoginStorage,
     /// Whether several users call the gateway. Then no login is used unless the entry of a server says whose.
     pub(crate) is_shared: bool,
     /// Asks the user of this machine whether to log in; `None` if nobody can be asked.
     pub(crate) asks: Option<AskLogin>,
+    /// Where logins and refreshes are recorded.
+    pub(crate) audit: Option<Audit>,
 }
 
 impl Credentials {
     /// The logins of the only user, who is never asked.
     pub(super) fn of_one_user(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), is_shared: false, asks: None }
+        Self { storage: LoginStorage::at(folder), is_shared: false, asks: None, audit: None }
     }
 
     /// Builds the upstream of a server with a URL.
@@ -52,7 +53,8 @@ impl Credentials {
             None if self.is_shared => Ok(Upstream::to(http)),
             Some(AuthMode::User) if self.is_shared => self.per_user(entry, &settings, http),
             _ => {
-                let login = settings.apply_in(self.login(entry, &settings), Some(&self.folder))?;
+                let login = settings.apply_in(self.login(entry, &settings), Some(&self.storage))?;
+                let login = audited(login, self.audit.as_ref(), &entry.name, None);
                 let mut upstream = Upstream::to(http.login(login));
                 if settings.machine.is_none() {
                     upstream.login_advice = Some(login_advice(&entry.name, None).into());
@@ -86,7 +88,8 @@ impl Credentials {
             let reason = "`auth = \"user\"` needs logins of users; a machine credential is one for all: set `auth = \"shared\"`";
             return Err(LaunchError::new(reason));
         }
-        let (settings, folder, name) = (settings.clone(), self.folder.clone(), entry.name.clone());
+        let (settings, storage, name) = (settings.clone(), self.storage.clone(), entry.name.clone());
+        let audit = self.audit.clone();
         let nobody = Nobody(format!(
             "`{name}` uses one account for each user, and this caller is not a user whom the gateway knows; \
              callers need a token of an issuer in `[gateway.auth]`"
@@ -95,8 +98,10 @@ impl Credentials {
         upstream.user_targets = Some(Arc::new(move |account| {
             let Some(account) = account else { return Arc::new(nobody.clone()) };
             let settings = LoginSettings { account: Some(account.to_owned()), ..settings.clone() };
-            match settings.apply_in(Login::stored(), Some(&folder)) {
-                Ok(login) => Arc::new(http.clone().login(login)),
+            match settings.apply_in(Login::stored(), Some(&storage)) {
+                Ok(login) => {
+                    Arc::new(http.clone().login(audited(login, audit.as_ref(), &name, Some(account))))
+                }
                 Err(error) => Arc::new(Nobody(error.to_string())),
             }
         }));

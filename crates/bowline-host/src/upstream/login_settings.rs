@@ -3,7 +3,7 @@
 use super::LaunchError;
 use bowline_config::{AuthMode, Launch, OauthConfig, OauthGrant, Text, UpstreamConfig, read_regular};
 use bowline_http::auth::{
-    CallbackHost, FileStore, Lenient, Login, Networks, Secret, SigningKey, check_extra_parameter,
+    CallbackHost, FileStore, Lenient, Login, Networks, SealingKey, Secret, SigningKey, check_extra_parameter,
 };
 use bowline_text::visible;
 use std::{
@@ -50,6 +50,37 @@ pub struct LoginSettings {
     pub machine: Option<MachineLogin>,
     /// The networks that URLs in metadata may lead to.
     pub networks: Networks,
+}
+
+/// Where logins are stored.
+#[derive(Clone, Debug)]
+pub struct LoginStorage {
+    folder: PathBuf,
+    key: Option<SealingKey>,
+}
+
+impl LoginStorage {
+    /// Stores logins in a folder that only the user can access.
+    #[must_use]
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), key: None }
+    }
+
+    /// Seals them with a key, if there is one.
+    #[must_use]
+    pub fn sealed_with(mut self, key: Option<SealingKey>) -> Self {
+        self.key = key;
+        self
+    }
+
+    /// Opens the folder, and creates it if there is none.
+    pub fn open(&self) -> Result<FileStore, bowline_http::auth::Error> {
+        let store = FileStore::at(&self.folder)?;
+        Ok(match &self.key {
+            Some(key) => store.sealed_with(key.clone()),
+            None => store,
+        })
+    }
 }
 
 /// How a client logs in without a user.
@@ -140,12 +171,12 @@ impl LoginSettings {
     ///
     /// Without a folder, or if it cannot be created, they are kept in memory. A folder that exists and cannot be used is an
     /// error.
-    pub fn apply_in(&self, login: Login, folder: Option<&Path>) -> Result<Login, LaunchError> {
+    pub fn apply_in(&self, login: Login, storage: Option<&LoginStorage>) -> Result<Login, LaunchError> {
         let login = self.apply(login)?;
-        let Some(folder) = folder else { return Ok(login) };
-        match FileStore::at(folder) {
+        let Some(storage) = storage else { return Ok(login) };
+        match storage.open() {
             Ok(store) => Ok(login.store(store)),
-            Err(_) if !folder.exists() => Ok(login),
+            Err(_) if !storage.folder.exists() => Ok(login),
             Err(error) => Err(LaunchError::new(error.to_string())),
         }
     }

@@ -25,7 +25,7 @@ pub enum Event {
     Pin,
     /// A request was refused before it reached a server: without a valid access token, or without the required scopes.
     Refusal,
-    /// The gateway logged in to a server, or refreshed its tokens.
+    /// The gateway logged in to a server, asked for more scopes, or refreshed its tokens.
     Login,
 }
 
@@ -54,7 +54,7 @@ pub struct Entry {
     pub client: Option<String>,
     /// The authenticated user: the subject of the access token, or another name of the user.
     pub principal: Option<String>,
-    /// The issuer of the access token.
+    /// The issuer of the access token. For a login: of the token for the server.
     pub issuer: Option<String>,
     /// The client id in the access token.
     pub client_id: Option<String>,
@@ -64,9 +64,9 @@ pub struct Entry {
     pub token_digest: Option<String>,
     /// The server; empty if no server is involved.
     pub server: String,
-    /// The method; empty if it is not known.
+    /// The method; empty if it is not known. For a login: `login`, `step-up` or `refresh`.
     pub method: String,
-    /// The tool, prompt, URI or URL.
+    /// The tool, prompt, URI or URL. For a login: the account, if each user has one.
     pub name: Option<String>,
     /// The decision: `allow`, `deny`, `cancel` or `abandoned`.
     pub decision: Option<&'static str>,

@@ -7,6 +7,7 @@ mod table;
 mod terminal_gate;
 
 use crate::{
+    auth_mode::{self, AuthArguments},
     context::Context,
     failure::{Code, Failure},
     gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
@@ -45,6 +46,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_token: bool,
     #[command(flatten)]
+    auth: AuthArguments,
+    #[command(flatten)]
     consent: ConsentArguments,
     #[command(flatten)]
     log: LogArguments,
@@ -70,6 +73,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         arguments.host.unwrap_or_else(|| configured.ip()),
         arguments.port.unwrap_or_else(|| configured.port()),
     );
+    let dev_scopes = arguments.auth.check(Some(asked), "--host", arguments.no_token)?;
     let access = Access::choose(context, config, arguments.no_token)?;
     let Some(listener) = listen(asked, context).await? else { return Ok(()) };
     let signals = ShutdownSignals::listen()?;
@@ -79,7 +83,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let gate: Option<Arc<dyn Gate>> =
         if is_live { Some(Arc::new(TerminalGate::new(area.clone()))) } else { None };
     let persistence = if is_demo { Persistence::ThisRun } else { Persistence::Stored };
-    let options = ServeOptions { listen: Some(address), access: &access, consent: &arguments.consent };
+    let options =
+        ServeOptions { listen: Some(address), access: &access, consent: &arguments.consent, dev_scopes };
     let setup = GatewaySetup::new(context, config.clone(), persistence, gate.clone(), &options)?;
     let demo = if is_demo { Some(demo::add(&setup.gateway, context, address)?) } else { None };
     let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
@@ -113,6 +118,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         context.screen.json(&running)?;
     } else {
         context.screen.line(&url)?;
+    }
+    if dev_scopes.is_some() {
+        let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
+        context.screen.note(&auth_mode::notice(&url));
+        context
+            .screen
+            .note("commands of this user need no login: the token of `bowline token show` works too");
     }
     if let Access::Run { token, reason } = &access {
         context.screen.note(&format!("{reason}; the token for this run is {token}"));

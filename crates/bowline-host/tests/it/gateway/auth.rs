@@ -1,7 +1,7 @@
 //! The gateway as a resource server: access tokens, rules about them, what is audited, and who sees what.
 
 use super::{Far, Folder, Headers, config, environment};
-use bowline_auth::{jose::SigningKey, verify::token_digest};
+use bowline_auth::{dpop::Proof, jose::SigningKey, verify::token_digest};
 use bowline_host::Gateway;
 use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent};
@@ -14,6 +14,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::SystemTime};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    sync::oneshot,
+};
 
 const ISSUER: &str = "https://login.example.com";
 const RESOURCE: &str = "https://mcp.example.com/mcp";
@@ -297,6 +302,157 @@ async fn mistakes_in_the_protection_prevent_the_start() {
         problems[0].message.starts_with("gateway.auth.jwks_file: cannot read `/not/there.json`"),
         "{problems:?}"
     );
+}
+
+#[tokio::test]
+async fn a_gateway_can_require_tokens_that_are_bound_to_a_key() {
+    let (far, issuer, key) =
+        (Far::start().await, Issuer::new("auth-dpop"), SigningKey::generate_es256().unwrap());
+    let servers = format!("[[rules]]\neffect = \"allow\"\n[servers.far]\nurl = \"{}\"\n", far.url);
+    let gateway = build(&format!("{}{servers}", issuer.section("dpop = \"required\"\ndpop_nonces = true")));
+    let endpoint = gateway.http().unwrap();
+    let metadata = Request::builder().uri("/.well-known/oauth-protected-resource/mcp");
+    let metadata = send(&endpoint, metadata, String::new()).await.json();
+    assert_eq!(metadata["dpop_bound_access_tokens_required"], true);
+    let told = call(&endpoint, Some(&issuer.token(&json!({}))), "far__fast", json!({})).await;
+    assert_eq!(told.status, 401);
+    assert!(challenge(&told).starts_with("DPoP "), "{}", challenge(&told));
+
+    let thumbprint = key.public().thumbprint();
+    let bound = issuer.token(&json!({ "cnf": { "jkt": thumbprint } }));
+    let send_bound = async |nonce: Option<&str>, unique: u8| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let proof = Proof::new("POST", RESOURCE).token(&bound).nonce(nonce);
+        let proof = proof.sign(&key, now, &[unique; 16]).unwrap();
+        let params = json!({ "name": "far__fast", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "editor", "version": "1" } } });
+        let request = post(None)
+            .header("authorization", format!("DPoP {bound}"))
+            .header("dpop", proof)
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "far__fast");
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        send(&endpoint, request, body.to_string()).await
+    };
+    let told = send_bound(None, 1).await;
+    assert_eq!(told.status, 401);
+    assert!(challenge(&told).contains("use_dpop_nonce"), "{}", challenge(&told));
+    let nonce = told.headers["dpop-nonce"].to_str().unwrap().to_owned();
+    assert_eq!(send_bound(Some(&nonce), 2).await.result(), "fast is done");
+    gateway.close().await;
+
+    // Without the setting, a token that is bound to a key is refused.
+    let gateway = build(&format!("{}{servers}", issuer.section("")));
+    assert_eq!(call(&gateway.http().unwrap(), Some(&bound), "far__fast", json!({})).await.status, 401);
+    gateway.close().await;
+    let section = issuer.section("dpop_nonces = true");
+    let built = Gateway::builder(config(&section)).environment(environment()).build().unwrap();
+    let problems: Vec<String> = built.problems().iter().map(ToString::to_string).collect();
+    assert!(problems.iter().any(|problem| problem.contains("no effect without `dpop`")), "{problems:?}");
+}
+
+/// Answers introspection requests: the token `opaque` is active. Returns its URL and what it was sent.
+async fn introspection() -> (String, Arc<std::sync::Mutex<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let sent = Arc::new(std::sync::Mutex::new(String::new()));
+    let seen = Arc::clone(&sent);
+    let issuer = url.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (mut request, mut buffer) = (String::new(), [0; 4096]);
+            while !request.contains("token=") {
+                let count = stream.read(&mut buffer).await.unwrap_or(0);
+                if count == 0 {
+                    break;
+                }
+                request.push_str(&String::from_utf8_lossy(&buffer[..count]));
+            }
+            let answer = if request.contains("token=opaque") {
+                json!({ "active": true, "iss": issuer, "aud": RESOURCE, "sub": "ada", "client_id": "app",
+                        "scope": "mcp", "token_type": "Bearer" })
+            } else {
+                json!({ "active": false })
+            };
+            seen.lock().unwrap().push_str(&request);
+            let answer = answer.to_string();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                answer.len()
+            );
+            let _ = stream.write_all(format!("{head}{answer}").as_bytes()).await;
+        }
+    });
+    (url, sent)
+}
+
+#[tokio::test]
+async fn a_gateway_can_ask_the_issuer_about_tokens() {
+    let (far, (issuer, sent)) = (Far::start().await, introspection().await);
+    let text = format!(
+        "[gateway.auth]\nissuer = \"{issuer}\"\nresource = \"{RESOURCE}\"\nscopes = [\"mcp\"]\n\
+         [gateway.auth.introspection]\nurl = \"{issuer}/introspect\"\nclient_id = \"gateway\"\n\
+         client_secret_env = \"GATE_TOKEN\"\n[[rules]]\neffect = \"allow\"\n[servers.far]\nurl = \"{}\"\n",
+        far.url
+    );
+    let gateway = build(&text);
+    let endpoint = gateway.http().unwrap();
+    assert_eq!(call(&endpoint, Some("opaque"), "far__fast", json!({})).await.result(), "fast is done");
+    assert_eq!(call(&endpoint, Some("other"), "far__fast", json!({})).await.status, 401);
+    // The gateway says who asks: `gateway:s3cret-token`.
+    assert!(sent.lock().unwrap().contains("Basic Z2F0ZXdheTpzM2NyZXQtdG9rZW4="), "{}", sent.lock().unwrap());
+    gateway.close().await;
+
+    let missing = text.replace("GATE_TOKEN", "NOT_THERE");
+    let error = Gateway::builder(config(&missing)).environment(environment()).build().unwrap_err();
+    assert!(error.to_string().contains("`NOT_THERE` is not set"), "{error}");
+    for (setting, expected) in [
+        ("max_age = \"6m\"", "at most 5m"),
+        ("secret = \"x\"", "secret"),
+        ("url = \"http://login.example.com\"", "https"),
+    ] {
+        let table = format!("url = \"{issuer}/introspect\"\n");
+        let wrong = match setting.split_once(" = ") {
+            Some(("url", _)) => text.replace(&table, &format!("{setting}\n")),
+            _ => text.replace(&table, &format!("{table}{setting}\n")),
+        };
+        let errors: Vec<String> = config(&wrong).errors.iter().map(ToString::to_string).collect();
+        assert!(errors.iter().any(|error| error.contains(expected)), "{setting}: {errors:?}");
+    }
+    let both = text.replace("scopes = [\"mcp\"]", "scopes = [\"mcp\"]\njwks_file = \"keys.json\"");
+    let errors: Vec<String> = config(&both).errors.iter().map(ToString::to_string).collect();
+    assert!(errors.iter().any(|error| error.contains("introspection conflicts with keys")), "{errors:?}");
+}
+
+#[tokio::test]
+async fn a_gateway_can_issue_tokens_itself_for_development() {
+    let far = Far::start().await;
+    let text = format!("[[rules]]\neffect = \"allow\"\n[servers.far]\nurl = \"{}\"\n", far.url);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let builder = || Gateway::builder(config(&text)).environment(environment()).dev_auth(["notes:read"]);
+    let gateway = builder().serves(Some(address)).build().unwrap();
+    assert_eq!((gateway.audience(), gateway.has_token()), (Audience::Shared, true));
+    let (end, ended) = oneshot::channel::<()>();
+    let serving = gateway.clone();
+    let served = tokio::spawn(async move { serving.serve_http(listener, async { drop(ended.await) }).await });
+    let url = format!("http://{address}/mcp");
+    let login = bowline_http::auth::Login::with(|visit| async move {
+        bowline_testing::issuer::allow(visit.url(), "ada").await
+    });
+    let client = bowline_client::Client::connect(bowline_http::http(&url).login(login)).await.unwrap();
+    assert_eq!(client.call("far__fast", json!({})).await.unwrap().text(), "fast is done");
+    let error = bowline_client::Client::connect(bowline_http::http(&url)).await.unwrap_err();
+    assert!(error.to_string().contains("an access token is required"), "{error}");
+    drop(client);
+    drop(end);
+    served.await.unwrap().unwrap();
+    let error = builder().serves(Some("0.0.0.0:7337".parse().unwrap())).build().unwrap_err().to_string();
+    assert!(error.contains("loopback"), "{error}");
+    gateway.close().await;
 }
 
 #[tokio::test]

@@ -4,13 +4,14 @@ use super::{Far, Folder, config};
 use bowline_client::Client;
 use bowline_host::Gateway;
 use bowline_http::{
-    Body, HttpOptions, HttpService, Principal, RequestFilter,
-    auth::{FileStore, Record, Store, StoreKey},
+    Body, HttpOptions, HttpService, Principal, Protect, RequestFilter,
+    auth::{FileStore, Login, Record, SealingKey, Secret, Store, StoreKey},
     http,
 };
 use bowline_server::{BoxFuture, Ctx, Server, Tool};
+use bowline_testing::{Issuer, issuer};
 use http::{Response, StatusCode, header, request::Parts};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
@@ -190,4 +191,153 @@ fn settings_that_do_not_fit_disable_the_server() {
         assert!(found.contains(expected), "{oauth}: {found}");
     }
     assert_eq!(problem("client_id = \"a\", allow = [\"issuer-slash\"]"), "");
+}
+
+/// A server whose tokens an issuer issues.
+async fn protected_by(issuer: &Issuer) -> Far {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    issuer.add_resource(&url);
+    let options = HttpOptions::new().protect(Protect::by(issuer.url()).resource(&url).scopes(["notes:read"]));
+    Far::listening(Server::new("far"), options, listener)
+}
+
+/// Serves a gateway for several users with an audit log, and returns it with its URL.
+async fn audited_gateway(folder: &Folder, far: &Far, settings: &str) -> (Gateway, String) {
+    let log = folder.path().join("audit.jsonl");
+    let file = format!(
+        "[audit]\nfile = {log:?}\n[[rules]]\neffect = \"allow\"\n\n[servers.far]\nurl = \"{}\"\n{settings}\n",
+        far.url
+    );
+    let gateway = Gateway::builder(config(&file)).folder(folder.path()).build().unwrap();
+    let service = HttpService::with_options(gateway.open().unwrap(), HttpOptions::new().filter(Users));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let _ = service.serve(listener, std::future::pending()).await;
+    });
+    (gateway, url)
+}
+
+async fn call_fast(url: &str, user: &str) -> Result<String, String> {
+    let client =
+        Client::connect(http(url).header("X-User", user)).await.map_err(|error| error.to_string())?;
+    let result = client.call("far__fast", json!({})).await.map_err(|error| error.to_string())?;
+    Ok(result.text())
+}
+
+/// The lines of the audit log about logins, and the whole log.
+fn logins(gateway: &Gateway, folder: &Folder) -> (Vec<Value>, String) {
+    gateway.host().guard().audit().unwrap().flush();
+    let log = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    (lines.filter(|line| line["event"] == "login").collect(), log)
+}
+
+#[tokio::test]
+async fn logins_at_servers_are_audited() {
+    let (issuer, secret) = (Issuer::start().await.unwrap(), "machine-secret-canary");
+    let far = protected_by(&issuer).await;
+    issuer.with(|server| server.add_machine("gateway", &Secret::new(secret)));
+    let settings = format!(
+        "auth = \"shared\"\noauth = {{ grant = \"client_credentials\", issuer = \"{}\", client_id = \"gateway\", \
+         client_secret = \"{secret}\" }}",
+        issuer.url()
+    );
+    let folder = Folder::new("audit-login");
+    let (gateway, url) = audited_gateway(&folder, &far, &settings).await;
+    assert_eq!(call_fast(&url, "ada").await.as_deref(), Ok("fast is done"));
+    let (lines, log) = logins(&gateway, &folder);
+    let [line] = &lines[..] else { panic!("{log}") };
+    assert_eq!(
+        json!([line["server"], line["method"], line["outcome"], line["issuer"], line["scopes"]]),
+        json!(["far", "login", "ok", issuer.url(), "notes:read"])
+    );
+    assert!(line["tokenDigest"].as_str().unwrap().starts_with("sha256:"), "{line}");
+    assert!(!log.contains("canary") && !log.contains("eyJ"), "{log}");
+
+    issuer.faults(|faults| faults.token_failure = Some((401, "invalid_client".into())));
+    let folder = Folder::new("audit-login-failed");
+    let (gateway, url) = audited_gateway(&folder, &far, &settings).await;
+    call_fast(&url, "ada").await.unwrap_err();
+    let (lines, log) = logins(&gateway, &folder);
+    assert!(!lines.is_empty(), "{log}");
+    for line in &lines {
+        assert_eq!(line["method"], "login");
+        assert!(line["outcome"].as_str().unwrap().contains("invalid_client"), "{line}");
+    }
+    assert!(!log.contains("canary"), "{log}");
+}
+
+#[tokio::test]
+async fn refreshes_are_audited_with_the_account_of_the_user() {
+    let issuer = Issuer::start().await.unwrap();
+    let (far, folder) = (protected_by(&issuer).await, Folder::new("audit-refresh"));
+    let store = FileStore::at(folder.path().join("credentials")).unwrap();
+    let account = json!(["https://as.example", "ada"]).to_string();
+    let login = Login::with(|visit| async move { issuer::allow(visit.url(), "ada").await });
+    let login = login.account(&account).store(store.clone());
+    http(&far.url).login(login).log_in().await.unwrap();
+    let key = StoreKey::new(&far.url, &account).unwrap();
+    let expire = async || {
+        let mut record = store.load(&key).await.unwrap().unwrap();
+        let tokens = record.tokens.as_mut().unwrap();
+        (tokens.issued, tokens.expires) = (1, Some(2));
+        store.save(&key, &record).await.unwrap();
+        record.tokens.unwrap().refresh_token.unwrap().expose().to_owned()
+    };
+    let spent = expire().await;
+    let settings = format!("auth = \"user\"\noauth = {{ issuer = \"{}\" }}", issuer.url());
+    let (gateway, url) = audited_gateway(&folder, &far, &settings).await;
+    let ada = principal("ada", "app");
+    assert_eq!(call_fast(&url, &ada).await.as_deref(), Ok("fast is done"));
+    let (lines, log) = logins(&gateway, &folder);
+    let [line] = &lines[..] else { panic!("{log}") };
+    assert_eq!(
+        json!([line["method"], line["outcome"], line["issuer"], line["principal"], line["name"]]),
+        json!(["refresh", "ok", issuer.url(), "ada", account])
+    );
+    assert!(!log.contains(&spent), "{log}");
+
+    // The issuer refuses the next one.
+    expire().await;
+    issuer.faults(|faults| faults.token_failure = Some((400, "invalid_grant".into())));
+    let (gateway, url) = audited_gateway(&folder, &far, &settings).await;
+    // The server still accepts the old token.
+    assert_eq!(call_fast(&url, &ada).await.as_deref(), Ok("fast is done"));
+    let (lines, log) = logins(&gateway, &folder);
+    let refused = lines.iter().find(|line| line["outcome"] != "ok").unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(json!([refused["method"], refused["principal"]]), json!(["refresh", "ada"]));
+    assert!(refused["outcome"].as_str().unwrap().contains("invalid_grant"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_gateway_opens_sealed_logins_with_their_key_only() {
+    let (folder, (far, tokens)) = (Folder::new("sealed"), protected().await);
+    let key = || SealingKey::new(&[7; 32]).unwrap();
+    log_in(&folder, &far.url, "", "plain-token").await;
+    let store = FileStore::at(folder.path().join("credentials")).unwrap();
+    let name = StoreKey::new(&far.url, "").unwrap();
+    let record = store.load(&name).await.unwrap().unwrap();
+    store.sealed_with(key()).save(&name, &record).await.unwrap();
+    let check = async |sealing: Option<SealingKey>| {
+        let file = format!("[[rules]]\neffect = \"allow\"\n[servers.far]\nurl = \"{}\"\n", far.url);
+        let mut builder = Gateway::builder(config(&file)).folder(folder.path()).serves(None);
+        if let Some(key) = sealing {
+            builder = builder.login_key(key);
+        }
+        let gateway = builder.build().unwrap();
+        let client = Client::connect(gateway.open().unwrap()).await.unwrap();
+        let called = client.call("far__whose", json!({})).await;
+        let told = called.map(|result| result.text()).map_err(|error| error.to_string());
+        gateway.close().await;
+        told
+    };
+    assert_eq!(check(Some(key())).await.as_deref(), Ok("Bearer plain-token"));
+    tokens.0.lock().unwrap().clear();
+    let refused = check(None).await.unwrap_err();
+    assert!(refused.contains("sealed, and there is no key"), "{refused}");
+    let refused = check(Some(SealingKey::new(&[8; 32]).unwrap())).await.unwrap_err();
+    assert!(refused.contains("another key"), "{refused}");
+    assert_eq!(*tokens.0.lock().unwrap(), Vec::<String>::new());
 }

@@ -43,11 +43,33 @@ pub enum Event {
         issuer: Issuer,
         /// The scopes that were granted.
         granted: Scopes,
+        /// Whether an earlier token lacked scopes.
+        is_step_up: bool,
+        /// A digest of the access token.
+        token_digest: String,
+    },
+    /// A login failed.
+    LoginFailed {
+        /// Whether an earlier token lacked scopes.
+        is_step_up: bool,
+        /// Why.
+        reason: String,
     },
     /// Tokens were refreshed.
     Refreshed {
         /// The authorization server.
         issuer: Issuer,
+        /// The scopes that the new access token has.
+        granted: Scopes,
+        /// A digest of the new access token.
+        token_digest: String,
+    },
+    /// The authorization server refused to refresh tokens.
+    RefreshRefused {
+        /// The authorization server.
+        issuer: Issuer,
+        /// Why.
+        reason: String,
     },
     /// A refresh failed, and the old access token stays in use.
     RefreshFailed {
@@ -86,9 +108,15 @@ impl fmt::Display for Event {
             Self::Registered { issuer, client_id } => write!(f, "registered at {issuer} as `{client_id}`"),
             Self::Visiting { issuer, scopes, .. } if scopes.is_empty() => write!(f, "logging in at {issuer}"),
             Self::Visiting { issuer, scopes, .. } => write!(f, "logging in at {issuer} for {scopes}"),
-            Self::LoggedIn { issuer, granted } if granted.is_empty() => write!(f, "logged in at {issuer}"),
-            Self::LoggedIn { issuer, granted } => write!(f, "logged in at {issuer} for {granted}"),
-            Self::Refreshed { issuer } => write!(f, "refreshed the token of {issuer}"),
+            Self::LoggedIn { issuer, granted, .. } if granted.is_empty() => {
+                write!(f, "logged in at {issuer}")
+            }
+            Self::LoggedIn { issuer, granted, .. } => write!(f, "logged in at {issuer} for {granted}"),
+            Self::LoginFailed { reason, .. } => write!(f, "the login failed: {reason}"),
+            Self::Refreshed { issuer, .. } => write!(f, "refreshed the token of {issuer}"),
+            Self::RefreshRefused { issuer, reason } => {
+                write!(f, "{issuer} refused to refresh the token: {reason}")
+            }
             Self::RefreshFailed { issuer, reason } => {
                 write!(f, "cannot refresh the token of {issuer} at the moment: {reason}")
             }

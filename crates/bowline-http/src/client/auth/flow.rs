@@ -10,7 +10,7 @@ use bowline_auth::{
     AuthorizationRequest, ClientAuth, ClientChoice, ClientOrigin, DynamicRegistration, Error, Grant, Issuer,
     Lenient, ProtectedResource, Record, Redirect, Registration, Resource, ResourceDiscovery, ResourceMatch,
     Scheme, ScopeSources, Scopes, Secret, ServerDiscovery, ServerMetadata, TokenError, TokenRequest,
-    TokenSet, discover,
+    TokenSet, discover, verify::token_digest,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use std::sync::{Arc, atomic::Ordering};
@@ -39,6 +39,24 @@ pub(super) enum NeedKind {
     StepUp,
     /// The user wants to log in.
     Login,
+}
+
+impl Need {
+    /// A token that is about to expire.
+    pub(super) fn before_expiry(tokens: &TokenSet) -> Self {
+        Self {
+            announced: None,
+            scopes: None,
+            stale: Some(tokens.access_token.clone()),
+            kind: NeedKind::Unauthorized { may_refresh: false },
+            may_ask: false,
+            binding: Binding::Unbound,
+        }
+    }
+
+    pub(super) fn is_step_up(&self) -> bool {
+        self.kind == NeedKind::StepUp
+    }
 }
 
 /// How tokens were renewed.
@@ -98,7 +116,14 @@ impl Inner {
         {
             self.login.report(&Event::IssuerChanged { from: tokens.issuer.clone() });
         }
-        self.log_in(found, record, &need).await?;
+        let logged_in = self.log_in(found, record, &need).await;
+        if let Err(error) = &logged_in
+            && self.may_log_in(&need)
+        {
+            let reason = error.to_string();
+            self.login.report(&Event::LoginFailed { is_step_up: need.is_step_up(), reason });
+        }
+        logged_in?;
         Ok(Renewed::LoggedIn)
     }
 
@@ -165,6 +190,10 @@ impl Inner {
         )))
     }
 
+    fn may_log_in(&self, need: &Need) -> bool {
+        self.login.can_log_in() && (need.may_ask || self.login.machine.is_some())
+    }
+
     /// Sends the user to the authorization server and exchanges the code.
     async fn log_in(
         self: &Arc<Self>,
@@ -172,8 +201,7 @@ impl Inner {
         mut record: Record,
         need: &Need,
     ) -> Result<(), Error> {
-        let may_log_in = self.login.can_log_in() && (need.may_ask || self.login.machine.is_some());
-        if !may_log_in {
+        if !self.may_log_in(need) {
             let issuer = found.as_ref().and_then(|resource| resource.servers.first()).cloned();
             let reason = match need.kind {
                 NeedKind::StepUp => "the token lacks scopes",
@@ -209,7 +237,7 @@ impl Inner {
             challenged: need.scopes.as_ref(),
             supported: found.as_ref().and_then(|found| found.scopes.as_ref()),
             earlier: earlier.as_ref(),
-            is_step_up: need.kind == NeedKind::StepUp,
+            is_step_up: need.is_step_up(),
         }
         .select(&server);
         if let Some(machine) = &self.login.machine {
@@ -225,7 +253,9 @@ impl Inner {
                     tokens.issuer
                 )));
             }
-            return self.log_in_alone(machine, &server, &resource, &scopes, &key).await;
+            let tokens = self.log_in_alone(machine, &server, &resource, &scopes, &key).await?;
+            self.finish_login(tokens, need);
+            return Ok(());
         }
         let mut is_second = false;
         loop {
@@ -238,11 +268,7 @@ impl Inner {
             };
             match authorized {
                 Ok(tokens) => {
-                    self.login.report(&Event::LoggedIn {
-                        issuer: tokens.issuer.clone(),
-                        granted: tokens.granted.clone(),
-                    });
-                    self.adopt(Some(tokens));
+                    self.finish_login(tokens, need);
                     return Ok(());
                 }
                 // The authorization server has forgotten the client.
@@ -262,6 +288,17 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Reports a login and uses its tokens.
+    fn finish_login(&self, tokens: TokenSet, need: &Need) {
+        self.login.report(&Event::LoggedIn {
+            issuer: tokens.issuer.clone(),
+            granted: tokens.granted.clone(),
+            is_step_up: need.is_step_up(),
+            token_digest: token_digest(tokens.access_token.expose()),
+        });
+        self.adopt(Some(tokens));
     }
 
     /// One authorization request and its token request. Keeps the tokens.
@@ -412,7 +449,11 @@ impl Inner {
             Ok(renewed) => {
                 let outdated = record.tokens.replace(renewed.clone());
                 let saved = store.save(&self.key, &record).await;
-                self.login.report(&Event::Refreshed { issuer: renewed.issuer.clone() });
+                self.login.report(&Event::Refreshed {
+                    issuer: renewed.issuer.clone(),
+                    granted: renewed.granted.clone(),
+                    token_digest: token_digest(renewed.access_token.expose()),
+                });
                 self.adopt(Some(renewed));
                 // The old refresh token may be spent, so the new tokens are used although they are not stored.
                 if let Err(error) = saved {
@@ -423,6 +464,8 @@ impl Inner {
                 Ok(())
             }
             Err(TokenError::Refused(error)) => {
+                let (issuer, reason) = (tokens.issuer.clone(), error.to_string());
+                self.login.report(&Event::RefreshRefused { issuer, reason });
                 if lock.is_after_interruption() {
                     self.is_refresh_lost.store(true, Ordering::Relaxed);
                 }

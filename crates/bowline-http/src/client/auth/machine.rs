@@ -1,14 +1,13 @@
 //! Logins without a user: client credentials, workload identity, and enterprise-managed authorization.
 
 use super::{
-    event::Event,
     login::Login,
     proof::TokenKey,
     session::{Inner, now},
 };
 use bowline_auth::{
     AssertionExchange, BoxFuture, ClientAuth, ClientChoice, ClientId, Error, Grant, Registration, Resource,
-    Scopes, Secret, ServerMetadata, TokenRequest, jose::SigningKey, jose::client_assertion,
+    Scopes, Secret, ServerMetadata, TokenRequest, TokenSet, jose::SigningKey, jose::client_assertion,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{fmt, sync::Arc};
@@ -124,7 +123,7 @@ impl Inner {
         )))
     }
 
-    /// Obtains tokens without a user. One attempt, with one grant.
+    /// Obtains tokens without a user, and keeps them. One attempt, with one grant.
     pub(super) async fn log_in_alone(
         &self,
         machine: &Machine,
@@ -132,7 +131,7 @@ impl Inner {
         resource: &Resource,
         scopes: &Scopes,
         key: &TokenKey,
-    ) -> Result<(), Error> {
+    ) -> Result<TokenSet, Error> {
         // A client that acts for itself can always log in again.
         let scopes: Scopes = scopes.iter().filter(|scope| *scope != "offline_access").collect();
         let registration = match machine {
@@ -196,10 +195,7 @@ impl Inner {
             record.exceptions = exceptions;
         })
         .await?;
-        self.login
-            .report(&Event::LoggedIn { issuer: tokens.issuer.clone(), granted: tokens.granted.clone() });
-        self.adopt(Some(tokens));
-        Ok(())
+        Ok(tokens)
     }
 
     async fn configured_client(&self, server: &ServerMetadata) -> Result<Registration, Error> {

@@ -126,19 +126,30 @@ impl Session {
     async fn credentials(&self, method: &Method, url: &Uri) -> Result<HeaderMap, Error> {
         let Some(mut tokens) = self.inner.tokens().await? else { return Ok(HeaderMap::new()) };
         let now = now();
-        let is_refresh_due = tokens.refresh_token.is_some()
-            && is_due(tokens.issued, tokens.expires, now)
-            && now >= self.inner.state().refresh_after;
-        if is_refresh_due {
-            match self.inner.refresh(&tokens).await {
+        let is_refresh_due =
+            is_due(tokens.issued, tokens.expires, now) && now >= self.inner.state().refresh_after;
+        // A client that acts for itself has no refresh token: its grant is the way to the next token.
+        let is_machine = tokens.refresh_token.is_none()
+            && self.inner.login.machine.is_some()
+            && tokens.expires.is_some_and(|end| tokens.issued < end);
+        if is_refresh_due && (tokens.refresh_token.is_some() || is_machine) {
+            let renewed = if is_machine {
+                self.renew(Need::before_expiry(&tokens)).await.map(drop)
+            } else {
+                self.inner.refresh(&tokens).await
+            };
+            match renewed {
                 Ok(()) => {}
                 Err(error) if tokens.expires.is_some_and(|end| now < end) => {
-                    self.inner.state().refresh_after = now + REFRESH_PAUSE;
+                    // An assertion that was refused is refused again.
+                    let is_final = is_machine && error.code().is_some();
+                    let end = tokens.expires.filter(|_| is_final);
+                    self.inner.state().refresh_after = end.unwrap_or(now + REFRESH_PAUSE);
                     let issuer = tokens.issuer.clone();
                     self.inner.login.report(&Event::RefreshFailed { issuer, reason: error.to_string() });
                 }
                 // The refresh failed for good; the server answers with a challenge.
-                Err(error) if error.code().is_some() || error.is_visit() => {}
+                Err(error) if !is_machine && (error.code().is_some() || error.is_visit()) => {}
                 Err(error) => return Err(error),
             }
             match self.inner.tokens().await? {

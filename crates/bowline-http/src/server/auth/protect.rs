@@ -207,6 +207,13 @@ impl Protect {
         self
     }
 
+    /// Sets the address of the socket and the path of the endpoint, for a protection that is built by hand.
+    /// [`HttpOptions::listening_on`](crate::HttpOptions::listening_on) does it otherwise. Set the scopes before.
+    pub fn served_at(mut self, address: SocketAddr, path: &str) -> Self {
+        self.listening_on(address, path);
+        self
+    }
+
     /// Takes the address of a loopback socket as the resource, if none is set.
     pub(in crate::server) fn listening_on(&mut self, address: SocketAddr, path: &str) {
         #[cfg(feature = "issuer")]

@@ -5,7 +5,7 @@ use bowline_auth::{
     form,
     jose::{Jws, SigningKey},
 };
-use bowline_http::auth::{Login, Secret};
+use bowline_http::auth::{Login, MemoryStore, Secret, Store as _, StoreKey};
 use serde_json::{Value, json};
 use std::future::ready;
 
@@ -58,6 +58,70 @@ async fn a_machine_with_a_key_signs_an_assertion_for_the_issuer() {
     assert_eq!(claims["aud"], format!("{}/one", world.base));
     assert!(claims["jti"].is_string() && claims["exp"].is_u64(), "{claims}");
     assert_eq!(declared(&world), json!({ "io.modelcontextprotocol/oauth-client-credentials": {} }));
+}
+
+// proves: XCC-04
+#[tokio::test]
+async fn a_machine_follows_the_rules_that_logins_of_users_follow() {
+    let login = |world: &World| Login::machine("reporter", "secret-canary").issuer(issuer(world));
+    // The metadata of another resource, another issuer, or an endpoint without TLS: nothing is sent there.
+    let world = World::new().await;
+    let path = "/.well-known/oauth-protected-resource/mcp".to_owned();
+    let foreign =
+        json!({ "resource": "https://other.example/mcp", "authorization_servers": [issuer(&world)] });
+    world.state().documents.insert(path, ("", foreign.to_string()));
+    world.connect(login(&world)).await.unwrap_err();
+    for (member, value) in
+        [("issuer", "https://other.example"), ("token_endpoint", "http://other.example/token")]
+    {
+        world.state().documents.clear();
+        world.state().metadata = serde_json::Map::from_iter([(member.to_owned(), json!(value))]);
+        world.connect(login(&world)).await.unwrap_err();
+    }
+    assert_eq!(world.count("POST", "/one/token"), 0);
+
+    // Tokens are for the resource, and are sent in the header only.
+    let world = World::new().await;
+    let client = world.connect(login(&world)).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    let body = world.bodies("POST", "/one/token").remove(0);
+    assert_eq!(parameter(&body, "resource"), Some(format!("{}/mcp", world.base)));
+    let state = world.state();
+    let token = state.valid.keys().next().unwrap();
+    assert!(state.seen.iter().all(|(_, path, body)| !path.contains(token) && !body.contains(token)));
+}
+
+// proves: XCC-06
+#[tokio::test]
+async fn a_machine_renews_its_token_before_it_expires() {
+    let world = World::new().await;
+    // The last tenth of the lifetime, at most a minute, counts as expired.
+    world.state().expires_in = Some(1);
+    let login = Login::machine("reporter", "secret-canary").issuer(issuer(&world));
+    let store = MemoryStore::new();
+    let client = world.connect(login.clone().store(store.clone())).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    let server = format!("{}/mcp", world.base);
+    let key = StoreKey::new(&server, "").unwrap();
+    let mut record = store.load(&key).await.unwrap().unwrap();
+    let tokens = record.tokens.as_mut().unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    (tokens.issued, tokens.expires) = (now - 3590, Some(now + 10));
+    let old = tokens.access_token.expose().to_owned();
+    store.save(&key, &record).await.unwrap();
+    world.state().expires_in = Some(3600);
+    let before = world.count("POST", "/one/token");
+    let client = world.connect(login.clone().store(store.clone())).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.count("POST", "/one/token"), before + 1);
+    let renewed = store.load(&key).await.unwrap().unwrap().tokens.unwrap();
+    assert_ne!(renewed.access_token.expose(), old);
+
+    // While the token lives, a refusal changes nothing.
+    store.save(&key, &record).await.unwrap();
+    world.state().refuse_assertions = true;
+    let client = world.connect(login.store(store)).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
 }
 
 // proves: AFLOW-35

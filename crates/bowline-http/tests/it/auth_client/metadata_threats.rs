@@ -105,6 +105,7 @@ async fn v51_redirects_of_registration_and_revocation_are_not_followed() {
     assert_eq!(world.count("GET", "/stolen"), 0);
 }
 
+// proves: SEC-20
 #[tokio::test]
 async fn v50_metadata_that_redirects_to_another_origin_is_not_followed() {
     let world = World::new().await;
