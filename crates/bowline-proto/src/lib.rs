@@ -38,4 +38,5 @@ pub mod server;
 pub mod service;
 pub mod sse;
 pub mod subscribe;
+pub mod task;
 pub mod uri;

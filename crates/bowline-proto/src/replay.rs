@@ -150,6 +150,22 @@ impl Replay {
         self.0.iter().flat_map(|learned| &learned.answers).map(|known| (&*known.key, &known.answer))
     }
 
+    /// Iterates over all answers with the keys and digests of their questions.
+    pub fn answered(&self) -> impl Iterator<Item = (&str, &Fingerprint, &Answer)> {
+        let answers = self.0.iter().flat_map(|learned| &learned.answers);
+        answers.map(|known| (&*known.key, &known.fingerprint, &known.answer))
+    }
+
+    /// Iterates over the values that earlier rounds kept.
+    pub fn kept_values(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.0.iter().flat_map(|learned| &learned.kept).map(|(key, value)| (&**key, value))
+    }
+
+    /// Adds an answer that was stored with the digest of its question.
+    pub fn restore(&mut self, key: &str, fingerprint: Fingerprint, answer: Answer) {
+        self.learned().insert(key.to_owned(), fingerprint, answer);
+    }
+
     /// Adds the answer to `question`.
     pub fn record(&mut self, question: &Question, answer: Answer) {
         self.learned().insert(question.key.clone(), question.fingerprint, answer);

@@ -111,6 +111,16 @@ impl ClientView {
         self.capabilities.get_or_init(|| Box::new(self.raw_capabilities.decode().unwrap_or_default()))
     }
 
+    /// Returns the capabilities as the client wrote them.
+    pub fn raw_capabilities(&self) -> &RawJson {
+        &self.raw_capabilities
+    }
+
+    /// Returns name and version as the client wrote them.
+    pub fn raw_info(&self) -> Option<&RawJson> {
+        self.raw_info.as_ref()
+    }
+
     /// Returns name and version of the client, if it declared them.
     pub fn info(&self) -> Option<&Implementation> {
         self.info.get_or_init(|| self.raw_info.as_ref()?.decode().ok().map(Box::new)).as_deref()
@@ -138,6 +148,8 @@ pub enum OutcomeKind {
     Complete,
     /// With the result of a tool that failed (`isError`).
     ToolError,
+    /// With a task, whose result is fetched later.
+    Accepted,
     /// With questions; the call is made again with the answers.
     NeedsInput,
     /// With a JSON-RPC error.
@@ -152,6 +164,7 @@ impl OutcomeKind {
         match self {
             Self::Complete => "complete",
             Self::ToolError => "tool error",
+            Self::Accepted => "accepted",
             Self::NeedsInput => "needs input",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -164,6 +177,7 @@ impl Outcome {
     pub fn kind(&self) -> OutcomeKind {
         match self {
             Self::Complete(Reply::Tool(result)) if result.is_error == Some(true) => OutcomeKind::ToolError,
+            Self::Complete(Reply::Accepted(_)) => OutcomeKind::Accepted,
             Self::Complete(_) => OutcomeKind::Complete,
             Self::NeedsInput(_) => OutcomeKind::NeedsInput,
             Self::Failed(_) => OutcomeKind::Failed,
@@ -191,6 +205,8 @@ pub enum Reply {
     Prompt(Box<GetPromptResult>),
     /// Result of `completion/complete`.
     Completion(Box<CompleteResult>),
+    /// The call became a task: the result object that says so, in the format of the caller's revision.
+    Accepted(RawJson),
     /// A result object of another service, passed on unchanged.
     Raw(RawJson),
     /// A complete result object encoded for the caller's revision, on one line.

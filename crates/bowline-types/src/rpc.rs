@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
@@ -219,6 +220,21 @@ impl RpcError {
             return None;
         }
         self.data_member("requiredScopes")
+    }
+
+    /// Creates an error for a server that cannot answer now. The data says when to ask again; over HTTP the status is 503.
+    pub fn unavailable(message: impl Into<Cow<'static, str>>, retry_after: Duration) -> Self {
+        let millis = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+        let data = RawMap::from([("retryAfterMs", crate::to_json(&millis))]);
+        Self::new(error_code::INTERNAL_ERROR, message).with_data(crate::to_json(&data))
+    }
+
+    /// Returns when to ask again, if the server could not answer now.
+    pub fn retry_after(&self) -> Option<Duration> {
+        if self.code != error_code::INTERNAL_ERROR {
+            return None;
+        }
+        self.data_member("retryAfterMs").map(Duration::from_millis)
     }
 
     /// Creates an error for a header that is missing or does not match the body.

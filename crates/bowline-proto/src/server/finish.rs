@@ -62,7 +62,7 @@ fn encode_reply(profile: &Profile, ticket: &Ticket, reply: Reply, out: &mut Vec<
         Reply::Resource(mut result) => typed!(result),
         Reply::Prompt(mut result) => typed!(result),
         Reply::Completion(mut result) => typed!(result),
-        Reply::Raw(result) => {
+        Reply::Accepted(result) | Reply::Raw(result) => {
             raw(profile, ticket, &result, out);
             Ok(())
         }
