@@ -2,9 +2,9 @@
 
 use crate::kind::Kind;
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::{
-    Error, Ident, LitBool, LitStr, Result, Token,
+    Error, Expr, Ident, LitBool, LitStr, Result, Token,
     ext::IdentExt,
     parse::{ParseStream, Parser},
 };
@@ -22,7 +22,7 @@ pub(crate) struct Options {
 }
 
 const TOOL: &[&str] =
-    &["name", "title", "read_only", "destructive", "idempotent", "open_world", "scopes", "blocking"];
+    &["name", "title", "read_only", "destructive", "idempotent", "open_world", "scopes", "task", "blocking"];
 const PROMPT: &[&str] = &["name", "title", "scopes"];
 const RESOURCE: &[&str] = &["name", "title", "mime_type", "scopes"];
 
@@ -89,6 +89,10 @@ impl Options {
                     self.calls.extend(quote!(.#key()));
                 }
             }
+            "task" => {
+                let task = task(input)?;
+                self.calls.extend(quote!(.task(#task)));
+            }
             _ => self.blocking = choice(key, input)?.then(|| key.span()),
         }
         Ok(())
@@ -99,6 +103,17 @@ fn text(key: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
     let wrong = |span| Error::new(span, format!("expected text, as in `{key} = \"…\"`"));
     input.parse::<Token![=]>().map_err(|_| wrong(key.span()))?;
     input.parse().map_err(|_| wrong(input.span()))
+}
+
+/// Parses how calls become tasks: an expression, or nothing for the default.
+fn task(input: ParseStream<'_>) -> Result<TokenStream> {
+    if input.parse::<Option<Token![=]>>()?.is_none() {
+        return Ok(quote!(::core::default::Default::default()));
+    }
+    let wrong = |error: Error| {
+        Error::new(error.span(), "expected how calls become tasks, as in `task = Task::later().required()`")
+    };
+    Ok(input.parse::<Expr>().map_err(wrong)?.to_token_stream())
 }
 
 /// Splits a text into scopes at spaces.
@@ -155,6 +170,12 @@ mod tests {
             r#". title ("T") . read_only () . destructive (false) . open_world (true)"#,
         );
         check(Kind::Resource, quote!("a://b", mime_type = "text/plain",), r#". mime_type ("text/plain")"#);
+        check(
+            Kind::Tool,
+            quote!(task, read_only),
+            ". task (:: core :: default :: Default :: default ()) . read_only ()",
+        );
+        check(Kind::Tool, quote!(task = Task::later().required()), ". task (Task :: later () . required ())");
         check(Kind::Prompt, quote!(scopes = "a:b c"), r#". scopes (["a:b" , "c"])"#);
         check(Kind::Resource, quote!("a://b", scopes = "x"), r#". scopes (["x"])"#);
     }
@@ -176,6 +197,11 @@ mod tests {
             "expected the URI first, as in `#[resource(\"users://{id}\")]`",
         );
         check(Kind::Tool, quote!(read_only idempotent), "expected `,`");
+        check(
+            Kind::Tool,
+            quote!(task =),
+            "expected how calls become tasks, as in `task = Task::later().required()`",
+        );
         for wrong in ["", " a", "a  b", "caf\u{e9}", "a\"b"] {
             check(
                 Kind::Tool,

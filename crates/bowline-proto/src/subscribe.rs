@@ -13,7 +13,7 @@ use crate::{
 };
 use bowline_types::{
     CancelledParams, Capability, Id, Method, RawJson, ResourceUpdatedParams, RpcError, ServerCapabilities,
-    SubscriptionFilter, meta,
+    SubscriptionFilter, TASKS_EXTENSION, meta,
 };
 use bytes::Bytes;
 use std::{collections::BTreeSet, fmt, sync::Arc};
@@ -24,6 +24,9 @@ pub const MAX_LISTENS: usize = 64;
 pub const MAX_URIS: usize = 1000;
 /// Maximum total length of the URIs of one subscription, in bytes.
 pub const MAX_URI_BYTES: usize = 128 * 1024;
+
+/// Maximum number of tasks per subscription.
+pub const MAX_TASKS: usize = 100;
 
 /// The channel for the messages of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,9 +131,24 @@ pub struct Listen {
     pub filter: SubscriptionFilter,
     /// The resources that its client may subscribe to.
     pub access: SubscriptionAccess,
+    /// The client, if it is known.
+    pub client: Option<Arc<ClientView>>,
+    /// The tasks of the filter that its client may see. The owner of the connection finds them.
+    pub tasks: Vec<String>,
 }
 
 impl Listen {
+    /// Returns the tasks that the filter names, if the server has tasks: at most [`MAX_TASKS`].
+    pub fn task_ids(&self) -> &[String] {
+        let ids = self.filter.task_ids.as_deref().unwrap_or_default();
+        &ids[..ids.len().min(MAX_TASKS)]
+    }
+
+    /// Returns whether the filter names tasks and the server has them.
+    pub fn names_tasks(&self, profile: &Profile) -> bool {
+        self.filter.task_ids.is_some() && profile.capabilities.has_extension(TASKS_EXTENSION)
+    }
+
     /// Requires the scopes that resources declare from the token of `subscriber`.
     pub fn require_scopes(&mut self, profile: &Profile, subscriber: &Subscriber) {
         self.access = std::mem::take(&mut self.access).with_scopes(profile, subscriber);
@@ -140,7 +158,7 @@ impl Listen {
 impl From<SubscriptionFilter> for Listen {
     /// Creates a subscription of a client that may subscribe to everything.
     fn from(filter: SubscriptionFilter) -> Self {
-        Self { filter, access: SubscriptionAccess::default() }
+        Self { filter, ..Self::default() }
     }
 }
 
@@ -215,7 +233,8 @@ impl Listener {
     }
 }
 
-fn subscription_meta(id: &Id) -> String {
+/// Returns the `_meta` of the messages of a subscription, as JSON.
+pub fn subscription_meta(id: &Id) -> String {
     let id = serde_json::to_string(id).unwrap_or_default();
     format!("{{\"{}\":{id}}}", meta::key::SUBSCRIPTION_ID)
 }
@@ -300,7 +319,7 @@ impl Subscriptions {
         if self.listens.len() >= MAX_LISTENS {
             return None;
         }
-        let Listen { filter: wanted, access } = listen;
+        let Listen { filter: wanted, access, tasks, .. } = listen;
         let subscribes = capabilities.has(Capability::ResourcesSubscribe);
         let uris = wanted.resource_subscriptions.as_ref().filter(|_| subscribes);
         let mut bytes = 0_usize;
@@ -329,6 +348,9 @@ impl Subscriptions {
         granted.resources_list_changed = interest.resources.then_some(true);
         granted.resource_subscriptions =
             uris.map(|uris| uris.iter().filter(|uri| interest.uris.contains(*uri)).cloned().collect());
+        if wanted.task_ids.is_some() && capabilities.has_extension(TASKS_EXTENSION) {
+            granted.task_ids = Some(tasks.clone());
+        }
         let granted = serde_json::to_string(&granted).unwrap_or_default();
         let params = raw(&format!("{{\"_meta\":{},\"notifications\":{granted}}}", subscription_meta(&id)));
         self.turned |= !interest.uris.is_empty();

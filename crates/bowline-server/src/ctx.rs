@@ -233,6 +233,10 @@ impl Ctx {
     ///
     /// An error is not kept. The value travels through the client, sealed, so it should be small: all values and answers of
     /// a call together take at most 16 KiB, in every revision.
+    ///
+    /// In a task this is a *step*: the value is recorded in the store before this returns, and has at most 1 MiB. After a
+    /// crash steps with a value do not run again. The effect of a step happens at least once: a process may die between the
+    /// effect and the record.
     pub async fn once<T: Serialize + DeserializeOwned>(
         &self,
         key: &str,
@@ -240,6 +244,10 @@ impl Ctx {
     ) -> Result<T, HandlerError> {
         if let Some(kept) = self.inner.log.kept(key) {
             return Ok(kept.decode().map_err(Error::from)?);
+        }
+        #[cfg(feature = "tasks")]
+        if let Some(attempt) = self.inner.log.attempt() {
+            return Ok(attempt.step(key, work).await?);
         }
         let value = work.await?;
         self.inner.log.keep(key, RawJson::of(&value).map_err(Error::from)?);
@@ -348,7 +356,7 @@ impl Ctx {
     #[doc(alias = "notifications/progress")]
     pub fn progress(&self, done: impl ProgressValue, total: impl ProgressTotal) {
         let (progress, total) = (done.into_f64(), total.into_total());
-        self.inner.notifier.emit(CallNotification::Progress { progress, total, message: None });
+        self.emit(CallNotification::Progress { progress, total, message: None });
     }
 
     /// Reports progress with a message.
@@ -359,7 +367,16 @@ impl Ctx {
         message: impl Into<String>,
     ) {
         let (progress, total, message) = (done.into_f64(), total.into_total(), Some(message.into()));
-        self.inner.notifier.emit(CallNotification::Progress { progress, total, message });
+        self.emit(CallNotification::Progress { progress, total, message });
+    }
+
+    fn emit(&self, notice: CallNotification) {
+        // The caller of a call that became a task has its response already.
+        #[cfg(feature = "tasks")]
+        if let Some(attempt) = self.inner.log.attempt() {
+            return bowline_proto::service::NotificationSink::emit(&**attempt, notice);
+        }
+        self.inner.notifier.emit(notice);
     }
 
     /// Sends a log message to the client, if it wants this level. Never put secrets in one.
@@ -427,12 +444,85 @@ impl Ctx {
     /// Returns whether the caller has cancelled the call. The handler's future is dropped then; this is for tasks that
     /// it spawned.
     pub fn is_cancelled(&self) -> bool {
+        #[cfg(feature = "tasks")]
+        if let Some(attempt) = self.inner.log.attempt() {
+            return attempt.is_stopped();
+        }
         self.inner.notifier.is_cancelled()
     }
 
     /// Completes when the caller gives up.
     pub async fn cancelled(&self) {
+        #[cfg(feature = "tasks")]
+        if let Some(attempt) = self.inner.log.attempt() {
+            return bowline_proto::service::NotificationSink::cancelled(&**attempt).await;
+        }
         self.inner.notifier.cancelled().await;
+    }
+}
+
+/// How long a handler waits in the process at most. Longer waits end the round, so that nothing runs meanwhile.
+#[cfg(feature = "tasks")]
+const SHORT_SLEEP: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// What handlers do with tasks.
+#[cfg(feature = "tasks")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+impl Ctx {
+    /// Goes on as a task, for a tool with [`Task::later`](crate::Task::later): the caller gets the id of the task, and the
+    /// handler runs again from its start in the background, where this returns at once.
+    ///
+    /// If the caller does not support tasks, or the call is a task already, nothing happens.
+    pub async fn task(&self) -> Result<(), HandlerError> {
+        Ok(self.inner.log.detach().await?)
+    }
+
+    /// Returns the id of the task, if the call is one.
+    pub fn task_id(&self) -> Option<&str> {
+        self.inner.log.attempt().map(|attempt| attempt.id())
+    }
+
+    /// Waits. In a task the time is recorded: if the process ends, another one waits for what is left of it. A wait of more
+    /// than 5 s ends the round, like a question, so that nothing runs meanwhile.
+    pub async fn sleep(&self, time: std::time::Duration) -> Result<(), HandlerError> {
+        let Some(attempt) = self.inner.log.attempt() else {
+            tokio::time::sleep(time).await;
+            return Ok(());
+        };
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let wake = attempt.wake_time(self.inner.log.next_sleep(), millis).await?;
+        let left = std::time::Duration::from_millis(wake.saturating_sub(attempt.table().clock.now()));
+        if left <= SHORT_SLEEP {
+            tokio::time::sleep(left).await;
+            return Ok(());
+        }
+        Err(self.inner.log.sleep(left).await.into())
+    }
+
+    /// Returns a name for a step of this call that no other call has: an idempotency key for another system. It is the same
+    /// each time the handler runs, also after a crash.
+    pub fn step_id(&self, step: &str) -> String {
+        if let Some(attempt) = self.inner.log.attempt() {
+            return attempt.step_id(step);
+        }
+        let slot = "bowline/call";
+        let known = self.inner.log.kept(slot).and_then(|kept| kept.decode::<String>().ok());
+        let call = known.unwrap_or_else(|| {
+            let id = crate::random::id();
+            if let Ok(kept) = RawJson::of(&id) {
+                self.inner.log.keep(slot, kept);
+            }
+            id
+        });
+        format!("{call}.{step}")
+    }
+
+    /// Sets the status message of the task. Nothing happens if the call is not a task.
+    #[doc(alias = "statusMessage")]
+    pub fn status(&self, message: impl Into<String>) {
+        if let Some(attempt) = self.inner.log.attempt() {
+            attempt.report(Some(message.into()), None);
+        }
     }
 }
 

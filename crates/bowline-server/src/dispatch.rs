@@ -1,5 +1,7 @@
 //! Dispatches calls: finds the tool, resource or prompt that a call names, and runs it.
 
+#[cfg(feature = "tasks")]
+use crate::tasks::{Admission, Attempt, Loaded, Submission, Table, is_task_method};
 use crate::{
     observe::OnMessage,
     Ctx, Error,
@@ -18,6 +20,8 @@ use crate::{
     transport::unix_time,
     url_elicitation,
 };
+#[cfg(feature = "tasks")]
+use bowline_proto::{params::Params, replay::Replay};
 use bowline_proto::{
     replay::{OpenQuestions, check_size},
     server::{CacheHint, Profile},
@@ -46,6 +50,19 @@ pub(crate) struct Core {
     pub(crate) page_size: usize,
     /// Called for each message between the server and its clients.
     pub(crate) on_message: Option<OnMessage>,
+    #[cfg(feature = "tasks")]
+    pub(crate) tasks: Option<Arc<Table>>,
+}
+
+/// How the round of a handler ended.
+#[cfg(feature = "tasks")]
+pub(crate) enum RoundEnd {
+    /// With the outcome of the call, or with questions.
+    Outcome(Outcome),
+    /// The handler goes on as a task.
+    Detaches(Replay),
+    /// The handler goes on after this time.
+    Sleeps { time: std::time::Duration, replay: Replay },
 }
 
 impl Core {
@@ -72,6 +89,13 @@ impl Core {
             && let Err(error) = redeeming.await
         {
             return Outcome::Failed(error);
+        }
+        #[cfg(feature = "tasks")]
+        if let (Some(method), Some(table)) = (call.method.known(), &self.tasks)
+            && is_task_method(method)
+        {
+            let answered = table.answer(method, &call, &notifier, &self.profile.keys).await;
+            return answered.unwrap_or_else(Outcome::Failed);
         }
         let ctx = match self.begin(&mut call, notifier) {
             Ok(ctx) => ctx,
@@ -109,6 +133,8 @@ impl Core {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(result)) => Ok(Outcome::Complete(Reply::Raw(result))),
             Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
+            #[cfg(feature = "tasks")]
+            Finished::Detaches(_) | Finished::Sleeps { .. } => Err(not_a_task(name)),
         }
     }
 
@@ -126,6 +152,16 @@ impl Core {
         if self.redeeming(&call).is_some() {
             let inside = OneTool { core: Arc::clone(self), tool };
             return Box::pin(async move { inside.call(call, notifier).await });
+        }
+        #[cfg(feature = "tasks")]
+        match Admission::decide(&tool, &call, self.tasks.is_some()) {
+            Ok(Admission::Inline) => {}
+            Ok(admission) => {
+                let panicking = Arc::clone(&tool);
+                let call = self.call_as_task(tool, call, notifier, admission);
+                return Box::pin(caught(move || panicked(&panicking.name), call));
+            }
+            Err(error) => return Box::pin(ready(Outcome::Failed(error))),
         }
         // A handler that is not async panics where it is called.
         match catch_unwind(AssertUnwindSafe(|| self.begin_tool(&tool, &mut call, notifier))) {
@@ -175,6 +211,8 @@ impl Core {
         match self.await_handler(future, &ctx, &tool.name).await {
             Ok(Finished::Done(done)) => self.end_tool(&tool, done, &ctx),
             Ok(Finished::Asks(asked)) => needs_input(asked),
+            #[cfg(feature = "tasks")]
+            Ok(Finished::Detaches(_) | Finished::Sleeps { .. }) => Outcome::Failed(not_a_task(&tool.name)),
             Err(error) => Outcome::Failed(error),
         }
     }
@@ -183,6 +221,8 @@ impl Core {
         let (name, client) = (&tool.name, ctx.client());
         let result = match self.settle(done, ctx, name) {
             Ok(Finished::Asks(asked)) => return needs_input(asked),
+            #[cfg(feature = "tasks")]
+            Ok(Finished::Detaches(_) | Finished::Sleeps { .. }) => Err(not_a_task(name)),
             Ok(Finished::Done(Ok(mut result))) => tool
                 .check_output(&result)
                 .map_err(|error| rpc_error(error, client))
@@ -229,6 +269,8 @@ impl Core {
                 Ok(Outcome::Complete(Reply::Resource(Box::new(result))))
             }
             Finished::Done(Err(error)) => Err(read_error(error, &call.client, &uri)),
+            #[cfg(feature = "tasks")]
+            Finished::Detaches(_) | Finished::Sleeps { .. } => Err(not_a_task(&uri)),
         }
     }
 
@@ -250,6 +292,8 @@ impl Core {
                 }
                 Finished::Done(Ok(_)) => {}
                 Finished::Done(Err(error)) => return Err(read_error(error, &call.client, uri)),
+                #[cfg(feature = "tasks")]
+                Finished::Detaches(_) | Finished::Sleeps { .. } => return Err(not_a_task(uri)),
             }
         }
         Err(RpcError::resource_not_found(uri))
@@ -275,6 +319,8 @@ impl Core {
                 Ok(Outcome::Complete(Reply::Prompt(Box::new(result))))
             }
             Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
+            #[cfg(feature = "tasks")]
+            Finished::Detaches(_) | Finished::Sleeps { .. } => Err(not_a_task(&params.name)),
         }
     }
 
@@ -308,6 +354,10 @@ impl Core {
         let running = Running::Pending(Box::pin(async move { source.list(context).await }));
         let resources = match self.round(running, ctx, "the list of resources").await? {
             Finished::Asks(_) => return Err(RpcError::internal("list handlers cannot ask the user")),
+            #[cfg(feature = "tasks")]
+            Finished::Detaches(_) | Finished::Sleeps { .. } => {
+                return Err(not_a_task("the list of resources"));
+            }
             Finished::Done(listed) => listed.map_err(|error| rpc_error(error, client))?,
         };
         for resource in &resources {
@@ -324,6 +374,8 @@ impl Core {
             Running::Pending(future) => match self.await_handler(future, ctx, name).await? {
                 Finished::Done(done) => done,
                 asks @ Finished::Asks(_) => return Ok(asks),
+                #[cfg(feature = "tasks")]
+                Finished::Detaches(_) | Finished::Sleeps { .. } => return Err(not_a_task(name)),
             },
         };
         self.settle(done, ctx, name)
@@ -338,6 +390,8 @@ impl Core {
         match Round::new(future, ctx.log_of_round()).await {
             Finished::Asks(asked) => self.asks(asked, name, ctx.client()),
             done @ Finished::Done(_) => Ok(done),
+            #[cfg(feature = "tasks")]
+            end @ (Finished::Detaches(_) | Finished::Sleeps { .. }) => Ok(end),
         }
     }
 
@@ -404,8 +458,155 @@ impl Core {
             }
             Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
             Finished::Asks(_) => Err(RpcError::internal("completion handlers cannot ask the user")),
+            #[cfg(feature = "tasks")]
+            Finished::Detaches(_) | Finished::Sleeps { .. } => Err(not_a_task("the completion")),
         }
     }
+}
+
+/// Only tools become tasks, and only those that say so.
+#[cfg(feature = "tasks")]
+fn not_a_task(name: &str) -> RpcError {
+    RpcError::internal(format!("`{name}` cannot become a task"))
+}
+
+/// Calls that become tasks.
+#[cfg(feature = "tasks")]
+impl Core {
+    /// Answers a call of a tool that is or may become a task.
+    async fn call_as_task(
+        self: &Arc<Self>,
+        tool: Arc<ReadyTool>,
+        mut call: Call,
+        notifier: Notifier,
+        admission: Admission,
+    ) -> Outcome {
+        let (Some(table), Some(task)) = (&self.tasks, &tool.task) else {
+            return Outcome::Failed(not_a_task(&tool.name));
+        };
+        let submission = Submission { core: self, tool: &tool, task, call: &call.clone(), ttl: None };
+        let submitted = match admission {
+            Admission::AtOnce(ttl) => {
+                if let Err(error) = call.replay.redeem(&self.profile.consumed, unix_time) {
+                    return Outcome::Failed(error);
+                }
+                table.submit(Submission { ttl, ..submission }, &call.replay, None).await
+            }
+            Admission::Inline | Admission::After(_) | Admission::Later => {
+                let ctx = match self.begin(&mut call, notifier) {
+                    Ok(ctx) => ctx,
+                    Err(error) => return Outcome::Failed(error),
+                };
+                if admission == Admission::Later {
+                    ctx.log_of_round().may_detach();
+                }
+                let arguments = match call.params.arguments() {
+                    Ok(arguments) => arguments.unwrap_or_else(RawJson::empty_object),
+                    Err(error) => return Outcome::Failed(error),
+                };
+                let round = Arc::clone(self).plain_round(Arc::clone(&tool), ctx.clone(), arguments);
+                let mut round: BoxFuture<'static, RoundEnd> = Box::pin(round);
+                let end = match admission {
+                    Admission::After(time) => match tokio::time::timeout(time, &mut round).await {
+                        Ok(end) => end,
+                        Err(_) => match table.hand_over(submission, &ctx, round).await {
+                            Ok(accepted) => return accepted,
+                            // The record cannot be written: the call goes on as a plain call.
+                            Err(round) => round.await,
+                        },
+                    },
+                    _ => round.await,
+                };
+                match end {
+                    RoundEnd::Outcome(outcome) => return outcome,
+                    RoundEnd::Detaches(replay) => table.submit(submission, &replay, None).await,
+                    RoundEnd::Sleeps { .. } => Err(not_a_task(&tool.name)),
+                }
+            }
+        };
+        submitted.unwrap_or_else(Outcome::Failed)
+    }
+
+    /// Runs a handler that may become a task.
+    async fn plain_round(self: Arc<Self>, tool: Arc<ReadyTool>, ctx: Ctx, arguments: RawJson) -> RoundEnd {
+        let round = async {
+            let running = tool.call(ctx.clone(), arguments);
+            self.end_round(&tool, &ctx, running, true).await
+        };
+        let on_panic = || RoundEnd::Outcome(Outcome::Failed(panicked(&tool.name)));
+        catch_panic(round).await.unwrap_or_else(on_panic)
+    }
+
+    /// Runs one round of a task. Attempts pass no middleware, but the guard and the scopes of the tool are checked again.
+    pub(crate) async fn run_round(self: &Arc<Self>, attempt: &Arc<Attempt>, loaded: Loaded) -> RoundEnd {
+        let Loaded { record, input, replay } = loaded;
+        let name = record.tool.clone();
+        let round = async {
+            let failed = |error| RoundEnd::Outcome(Outcome::Failed(error));
+            let params = match task_params(&record, &input) {
+                Ok(params) => params,
+                Err(error) => return failed(error),
+            };
+            let client = Arc::new(record.caller.to_client());
+            let mut call = Call::new(Method::CallTool, params.clone(), Arc::clone(&client));
+            if let Some(token) = &record.caller.token {
+                call.extensions.insert(Arc::new(token.to_caller()));
+            }
+            let tool = match self.find_tool(&call) {
+                Ok(tool) => tool,
+                Err(error) => return failed(error),
+            };
+            let log = Log::new(replay);
+            log.enter(attempt);
+            let notifier = Notifier::new(Arc::clone(attempt) as _);
+            let ctx = Ctx::new(client, params, notifier, self.registry.clone(), log, call.extensions);
+            let running = tool.call(ctx.clone(), input);
+            self.end_round(&tool, &ctx, running, false).await
+        };
+        let on_panic = || RoundEnd::Outcome(Outcome::Failed(panicked(&name)));
+        catch_panic(round).await.unwrap_or_else(on_panic)
+    }
+
+    /// Polls a handler to the end of its round. Plain rounds have the limits of plain calls.
+    async fn end_round(
+        &self,
+        tool: &ReadyTool,
+        ctx: &Ctx,
+        running: Running<CallToolResult>,
+        is_plain: bool,
+    ) -> RoundEnd {
+        let done = match running {
+            Running::Ready(done) => done,
+            Running::Pending(future) => match Round::new(future, ctx.log_of_round()).await {
+                Finished::Done(done) => done,
+                // The call may have become a task while it ran.
+                Finished::Asks(asked) if is_plain && ctx.task_id().is_none() => {
+                    return RoundEnd::Outcome(match self.asks::<()>(asked, &tool.name, ctx.client()) {
+                        Ok(Finished::Asks(asked)) => needs_input(asked),
+                        Ok(_) => Outcome::Failed(not_a_task(&tool.name)),
+                        Err(error) => Outcome::Failed(error),
+                    });
+                }
+                Finished::Asks(asked) => return RoundEnd::Outcome(needs_input(asked)),
+                Finished::Detaches(replay) => return RoundEnd::Detaches(replay),
+                Finished::Sleeps { time, replay } => return RoundEnd::Sleeps { time, replay },
+            },
+        };
+        RoundEnd::Outcome(self.end_tool(tool, done, ctx))
+    }
+}
+
+/// Returns the params of a task's call, as its handler sees them.
+#[cfg(feature = "tasks")]
+fn task_params(record: &bowline_proto::task::TaskRecord, input: &RawJson) -> Result<Params, RpcError> {
+    let wrong = |error: serde_json::Error| RpcError::internal(error.to_string());
+    let mut params = bowline_types::RawMap::new();
+    params.insert("name", RawJson::of(&record.tool).map_err(wrong)?);
+    params.insert("arguments", input.clone());
+    if let Some(meta) = &record.caller.meta {
+        params.insert("_meta", meta.clone());
+    }
+    Params::parse(RawJson::of(&params).map_err(wrong)?)
 }
 
 /// The state of a tool call after its first poll.
@@ -428,6 +629,12 @@ impl Service for OneTool {
                 && let Err(error) = redeeming.await
             {
                 return Outcome::Failed(error);
+            }
+            #[cfg(feature = "tasks")]
+            match Admission::decide(tool, &call, core.tasks.is_some()) {
+                Ok(Admission::Inline) => {}
+                Ok(admission) => return core.call_as_task(Arc::clone(tool), call, notifier, admission).await,
+                Err(error) => return Outcome::Failed(error),
             }
             match core.begin_tool(tool, &mut call, notifier) {
                 Begun::Done(outcome) => outcome,
@@ -502,13 +709,18 @@ impl Service for Layered {
 
 /// Turns a panic of a handler, guard or middleware into an error of this call.
 async fn caught(on_panic: impl FnOnce() -> RpcError, call: impl Future<Output = Outcome>) -> Outcome {
+    catch_panic(call).await.unwrap_or_else(|| Outcome::Failed(on_panic()))
+}
+
+/// Returns `None` if the future panics.
+async fn catch_panic<T>(call: impl Future<Output = T>) -> Option<T> {
     let mut call = pin!(call);
     let finished = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(outcome)) => Poll::Ready(Some(outcome)),
         Err(_) => Poll::Ready(None),
     });
-    finished.await.unwrap_or_else(|| Outcome::Failed(on_panic()))
+    finished.await
 }
 
 fn call_panicked() -> RpcError {

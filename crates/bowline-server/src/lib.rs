@@ -62,6 +62,8 @@ mod server;
 mod server_handle;
 mod stdio;
 mod strings;
+#[cfg(feature = "tasks")]
+mod tasks;
 pub mod testing;
 mod tool;
 mod toolset;
@@ -99,6 +101,9 @@ pub use resource::{IntoResource, Resource, ResourceSource};
 pub use schema::{FromJson, ToJson};
 pub use serve_error::{BuildError, ServeError};
 pub use server::Server;
-pub use server_handle::{Announcer, ServerHandle};
+pub use server_handle::{Announcer, ServerHandle, TaskFollowing};
+#[cfg(feature = "tasks")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+pub use tasks::{Task, Tasks};
 pub use tool::{IntoTool, Tool};
 pub use toolset::{Entries, Toolset};

@@ -3,7 +3,7 @@
 use crate::{
     dispatch::Core,
     registry::{Encoded, Snapshot},
-    tool::Guard,
+    tool::{Guard, ReadyTool},
 };
 use bowline_proto::{
     lines,
@@ -63,8 +63,10 @@ pub(crate) fn list(
             let entries = snapshot.tools.as_slice();
             let guarded = entries.iter().any(|tool| tool.guard.is_some());
             cached(call, guarded, &snapshot.tool_list, || {
-                let seen: Vec<_> =
-                    entries.iter().filter(|tool| allows(tool.guard.as_ref(), client)).collect();
+                let seen: Vec<_> = entries
+                    .iter()
+                    .filter(|tool| allows(tool.guard.as_ref(), client) && is_callable(tool, client))
+                    .collect();
                 let (shown, page) = core.page(call, "tools", &seen, |tool| &tool.name, guarded)?;
                 // An invalid tool is reported when it is called, and does not hide the others.
                 let usable = shown.iter().filter_map(|tool| tool.prepared().ok());
@@ -112,6 +114,17 @@ pub(crate) fn list(
         }
     }?;
     Ok(Reply::Encoded(bytes))
+}
+
+/// Returns whether a client can call a tool: revisions without tasks have no way to call one that runs only as a task.
+fn is_callable(tool: &ReadyTool, client: &ClientView) -> bool {
+    #[cfg(feature = "tasks")]
+    return client.revision >= Revision::V2025_11_25 || tool.task.as_ref().is_none_or(|task| !task.required);
+    #[cfg(not(feature = "tasks"))]
+    {
+        let _ = (tool, client);
+        true
+    }
 }
 
 /// Returns whether a caller may see an entry.

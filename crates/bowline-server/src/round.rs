@@ -1,6 +1,8 @@
 //! One run of a handler: it completes, or ends at its first unanswered questions.
 
 use crate::error::{Error, Kind};
+#[cfg(feature = "tasks")]
+use crate::tasks::Attempt;
 use bowline_proto::{
     replay::{Answer, Fingerprint, OpenQuestions, Question, Replay},
     service::BoxFuture,
@@ -18,6 +20,18 @@ pub(crate) struct Log {
     state: Mutex<State>,
     /// Answers questions at once, in unit tests of handlers.
     script: Option<Script>,
+    #[cfg(feature = "tasks")]
+    task: TaskLink,
+}
+
+/// How the call relates to a task.
+#[cfg(feature = "tasks")]
+#[derive(Default)]
+struct TaskLink {
+    /// Whether the call becomes a task when the handler says so.
+    may_detach: std::sync::atomic::AtomicBool,
+    /// The attempt that the handler runs in. A plain call may become one while it runs.
+    attempt: std::sync::OnceLock<std::sync::Arc<Attempt>>,
 }
 
 /// Answers a question of a handler that runs without a server.
@@ -38,16 +52,35 @@ struct State {
     /// Wakes tasks that wait for an answer of the next round.
     waiting: Vec<Waker>,
     over: bool,
+    /// The handler wants to go on as a task.
+    #[cfg(feature = "tasks")]
+    detaches: bool,
+    /// The handler wants to go on after this time.
+    #[cfg(feature = "tasks")]
+    sleeps: Option<std::time::Duration>,
+    /// How many times the handler has waited in this round.
+    #[cfg(feature = "tasks")]
+    sleep_position: usize,
 }
 
 impl Log {
     pub(crate) fn new(replay: Replay) -> Self {
-        Self { state: Mutex::new(State { replay, ..State::default() }), script: None }
+        Self {
+            state: Mutex::new(State { replay, ..State::default() }),
+            script: None,
+            #[cfg(feature = "tasks")]
+            task: TaskLink::default(),
+        }
     }
 
     /// Creates a log whose questions are answered by `script`.
     pub(crate) fn scripted(script: Script) -> Self {
-        Self { state: Mutex::default(), script: Some(script) }
+        Self {
+            state: Mutex::default(),
+            script: Some(script),
+            #[cfg(feature = "tasks")]
+            task: TaskLink::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,6 +114,12 @@ impl Log {
             state.asked.push(question);
             state.round.clone()
         };
+        self.suspend(round).await;
+        Err(Error::suspended())
+    }
+
+    /// Ends the round.
+    async fn suspend(&self, round: Option<Waker>) {
         if let Some(round) = round {
             round.wake();
         }
@@ -95,7 +134,6 @@ impl Log {
             Poll::Pending
         })
         .await;
-        Err(Error::suspended())
     }
 
     /// Counts a notice of the handler. False when an earlier round has sent it.
@@ -114,17 +152,26 @@ impl Log {
     }
 
     /// Ends the round with the open questions, if there are any.
-    fn take_questions(&self) -> Option<OpenQuestions> {
+    fn take_end<T>(&self) -> Option<Finished<T>> {
         let mut state = self.state();
-        if state.asked.is_empty() {
+        let end = if !state.asked.is_empty() {
+            let questions = std::mem::take(&mut state.asked);
+            let replay = state.next_replay();
+            Finished::Asks(OpenQuestions { questions, replay })
+        } else {
+            #[cfg(feature = "tasks")]
+            match (state.detaches, state.sleeps) {
+                (true, _) => Finished::Detaches(state.next_replay()),
+                (false, Some(time)) => Finished::Sleeps { time, replay: state.next_replay() },
+                (false, None) => return None,
+            }
+            #[cfg(not(feature = "tasks"))]
             return None;
-        }
-        let questions = std::mem::take(&mut state.asked);
-        let replay = state.next_replay();
+        };
         let waiting = state.end();
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
-        Some(OpenQuestions { questions, replay })
+        Some(end)
     }
 
     /// Ends the round with questions that the handler did not ask itself.
@@ -141,6 +188,62 @@ impl Log {
     fn close(&self) {
         let waiting = self.state().end();
         waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// What only tasks do.
+#[cfg(feature = "tasks")]
+impl Log {
+    /// Lets the handler turn its call into a task.
+    pub(crate) fn may_detach(&self) {
+        self.task.may_detach.store(true, std::sync::atomic::Ordering::Release);
+    }
+
+    /// The handler runs in this attempt from now on.
+    pub(crate) fn enter(&self, attempt: &std::sync::Arc<Attempt>) {
+        let _ = self.task.attempt.set(std::sync::Arc::clone(attempt));
+    }
+
+    /// Returns the attempt that the handler runs in, if the call is a task.
+    pub(crate) fn attempt(&self) -> Option<&std::sync::Arc<Attempt>> {
+        self.task.attempt.get()
+    }
+
+    /// Goes on as a task, if that is possible and not the case already.
+    pub(crate) async fn detach(&self) -> Result<(), Error> {
+        if self.attempt().is_some() || !self.task.may_detach.load(std::sync::atomic::Ordering::Acquire) {
+            return Ok(());
+        }
+        let round = {
+            let mut state = self.state();
+            state.detaches = true;
+            state.round.clone()
+        };
+        self.suspend(round).await;
+        Err(Error::suspended())
+    }
+
+    /// Ends the round; the next one begins after this time.
+    pub(crate) async fn sleep(&self, time: std::time::Duration) -> Error {
+        let round = {
+            let mut state = self.state();
+            state.sleeps = Some(state.sleeps.map_or(time, |known| known.min(time)));
+            state.round.clone()
+        };
+        self.suspend(round).await;
+        Error::suspended()
+    }
+
+    /// Returns the position of the next wait of the handler.
+    pub(crate) fn next_sleep(&self) -> usize {
+        let mut state = self.state();
+        state.sleep_position += 1;
+        state.sleep_position
+    }
+
+    /// Returns what the rounds so far have learned.
+    pub(crate) fn replay(&self) -> Replay {
+        self.state().replay.clone()
     }
 }
 
@@ -220,6 +323,17 @@ pub(crate) enum Finished<T> {
     Done(Result<T, Error>),
     /// The handler asks.
     Asks(OpenQuestions),
+    /// The handler goes on as a task.
+    #[cfg(feature = "tasks")]
+    Detaches(Replay),
+    /// The handler goes on after this time.
+    #[cfg(feature = "tasks")]
+    Sleeps {
+        /// How long.
+        time: std::time::Duration,
+        /// What the next round needs.
+        replay: Replay,
+    },
 }
 
 /// Polls a handler until it is done or asks.
@@ -241,8 +355,8 @@ impl<T> Future for Round<'_, T> {
         self.log.state().round = Some(context.waker().clone());
         match self.future.as_mut().poll(context) {
             // A question from another task ended the round while the handler waited for that task.
-            Poll::Ready(Err(error)) => match (error.into_kind(), self.log.take_questions()) {
-                (Kind::Suspended, Some(asked)) => Poll::Ready(Finished::Asks(asked)),
+            Poll::Ready(Err(error)) => match (error.into_kind(), self.log.take_end()) {
+                (Kind::Suspended, Some(end)) => Poll::Ready(end),
                 (kind, _) => {
                     self.log.close();
                     Poll::Ready(Finished::Done(Err(kind.into())))
@@ -252,8 +366,8 @@ impl<T> Future for Round<'_, T> {
                 self.log.close();
                 Poll::Ready(Finished::Done(done))
             }
-            Poll::Pending => match self.log.take_questions() {
-                Some(asked) => Poll::Ready(Finished::Asks(asked)),
+            Poll::Pending => match self.log.take_end() {
+                Some(end) => Poll::Ready(end),
                 None => Poll::Pending,
             },
         }

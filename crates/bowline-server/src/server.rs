@@ -63,6 +63,8 @@ pub struct Server {
     backend: Option<Arc<dyn Service>>,
     subscription_guard: Option<SubscriptionGuard>,
     capabilities: Option<ServerCapabilities>,
+    #[cfg(feature = "tasks")]
+    tasks: Option<crate::Tasks>,
     problem: Option<BuildError>,
     on_message: Option<OnMessage>,
 }
@@ -87,6 +89,8 @@ impl Server {
             backend: None,
             subscription_guard: None,
             capabilities: None,
+            #[cfg(feature = "tasks")]
+            tasks: None,
             problem: None,
             on_message: None,
         }
@@ -403,6 +407,15 @@ impl Server {
         self.registry.clone()
     }
 
+    /// Sets where tasks are kept and how they run. Default: in memory, if a tool [says](crate::Tool::task) that its calls become
+    /// tasks; then they end with the process.
+    #[cfg(feature = "tasks")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+    pub fn tasks(mut self, tasks: crate::Tasks) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
     /// Prepares the server for any number of connections.
     ///
     /// Fails with the first mistake in what the server offers.
@@ -415,6 +428,19 @@ impl Server {
         let declared = self.capabilities;
         profile.capabilities =
             declared.unwrap_or_else(|| capabilities(&self.registry, self.experimental, self.extensions));
+        #[cfg(feature = "tasks")]
+        let tasks = {
+            let has_tasks = self.registry.snapshot().tools.as_slice().iter().any(|tool| tool.task.is_some());
+            let in_memory = || has_tasks.then(|| crate::Tasks::new(bowline_store::Store::memory()));
+            let tasks = self.tasks.or_else(in_memory);
+            let table = tasks.map(|tasks| crate::tasks::Table::new(tasks, &profile.info.name));
+            // A backend answers its own tasks and declares them itself.
+            let table = table.filter(|_| self.backend.is_none());
+            if table.is_some() {
+                declare_tasks(&mut profile.capabilities);
+            }
+            table
+        };
         profile.set_instructions(self.instructions);
         profile.revisions = self.revisions;
         profile.discovery = self.discovery_cache;
@@ -432,7 +458,15 @@ impl Server {
             list_cache: self.list_cache,
             page_size: self.page_size,
             on_message: self.on_message,
+            #[cfg(feature = "tasks")]
+            tasks,
         });
+        #[cfg(feature = "tasks")]
+        if let Some(table) = &core.tasks {
+            let _ = table.core.set(Arc::downgrade(&core));
+            // Tasks of an earlier process go on without a request. Those in memory begin with a request.
+            table.start_if_durable();
+        }
         let dispatch: Arc<dyn Service> = match self.backend {
             Some(service) => Arc::new(Backend { core: Arc::clone(&core), service }),
             None => Arc::new(Dispatch(Arc::clone(&core))),
@@ -490,6 +524,17 @@ fn capabilities(registry: &Registry, experimental: RawMap, extensions: RawMap) -
         capabilities.resources = Some(resources);
     }
     capabilities
+}
+
+/// Declares tasks for both generations. What a revision does not have is left out when it is sent.
+#[cfg(feature = "tasks")]
+fn declare_tasks(capabilities: &mut ServerCapabilities) {
+    use bowline_types::{ServerTaskRequests, ServerTasksCapability, TASKS_EXTENSION, ToolTaskRequests};
+    let calls = ToolTaskRequests::new().call(RawMap::new());
+    let requests = ServerTaskRequests::new().tools(calls);
+    let tasks = ServerTasksCapability::new().list(RawMap::new()).cancel(RawMap::new()).requests(requests);
+    capabilities.tasks = Some(tasks);
+    capabilities.extensions.insert(TASKS_EXTENSION, RawJson::empty_object());
 }
 
 impl fmt::Debug for Server {

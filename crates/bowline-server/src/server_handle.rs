@@ -6,7 +6,7 @@ use crate::{
     limits::Limits,
     observe::Observer,
     random, stdio,
-    transport::{Listener, unix_time},
+    transport::{Listener, Sink, unix_time},
 };
 use bowline_proto::{
     header::ParamHeaders,
@@ -14,9 +14,9 @@ use bowline_proto::{
     scope::Scopes,
     server::{Profile, Sealing},
     service::{ClientView, Service},
-    subscribe::Change,
+    subscribe::{Change, Listen},
 };
-use bowline_types::Method;
+use bowline_types::{Id, Method};
 use std::{
     collections::BTreeSet,
     fmt,
@@ -97,6 +97,32 @@ impl ServerHandle {
         Announcer { core: Arc::clone(&self.core) }
     }
 
+    /// Returns the tasks named by a subscription that its client may see: [`Listen::tasks`].
+    pub async fn visible_tasks(&self, listen: &Listen) -> Vec<String> {
+        #[cfg(feature = "tasks")]
+        if let (Some(table), Some(client)) = (&self.core.tasks, &listen.client) {
+            let follower = crate::tasks::Follower::new(table, client.principal.clone());
+            return follower.visible(listen.task_ids()).await;
+        }
+        let _ = listen;
+        Vec::new()
+    }
+
+    /// Sends the changes of the tasks of a subscription to `sink`, until the returned value is dropped. `None` if there are
+    /// none.
+    pub fn follow_tasks(&self, listen: &Listen, id: &Id, sink: Arc<dyn Sink>) -> Option<TaskFollowing> {
+        #[cfg(feature = "tasks")]
+        if let (Some(table), Some(client), false) =
+            (&self.core.tasks, &listen.client, listen.tasks.is_empty())
+        {
+            let follower = crate::tasks::Follower::new(table, client.principal.clone());
+            let send = move |frame: bytes::Bytes| sink.offer(&frame);
+            return Some(TaskFollowing::spawn(follower.follow_2026(listen.tasks.clone(), id.clone(), send)));
+        }
+        let _ = (listen, id, sink);
+        None
+    }
+
     /// Notes which resources one connection wants to hear of, in the place of what it wanted before.
     pub fn want(&self, before: &BTreeSet<String>, now: &BTreeSet<String>) {
         self.core.registry.hub().want(before, now);
@@ -110,6 +136,16 @@ impl ServerHandle {
     /// Says that a listener has gone; to be called when it is dropped. Otherwise its memory is kept until others join.
     pub fn leave(&self) {
         self.core.registry.hub().leave();
+    }
+
+    /// Stops to run tasks in this process: those that run get `grace` to end. Then those that may run again are given back to the
+    /// store, for another process, and the others fail. To be called before the process ends.
+    #[cfg(feature = "tasks")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+    pub async fn stop_tasks(&self, grace: std::time::Duration) {
+        if let Some(table) = &self.core.tasks {
+            table.stop(grace).await;
+        }
     }
 
     /// Serves the client that started this process.
@@ -134,6 +170,30 @@ impl ServerHandle {
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
         connection::serve(self, principal, read, write).await.map_err(Into::into)
+    }
+}
+
+/// Sends the changes of tasks to a client until it is dropped.
+#[derive(Debug)]
+#[must_use = "nothing is sent once it is dropped"]
+pub struct TaskFollowing(tokio::task::AbortHandle);
+
+impl TaskFollowing {
+    #[cfg(feature = "tasks")]
+    pub(crate) fn spawn(following: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(following).abort_handle())
+    }
+
+    /// Whether the tasks have ended.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_finished()
+    }
+}
+
+impl Drop for TaskFollowing {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

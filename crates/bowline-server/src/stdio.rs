@@ -10,7 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Serves the client at the other end of standard input and output.
 pub(crate) async fn serve(server: &ServerHandle) -> Result<(), ServeError> {
-    server.serve(input(), output()).await
+    #[cfg(feature = "tasks")]
+    if let Some(table) = &server.core.tasks {
+        table.start_if_durable();
+    }
+    let served = server.serve(input(), output()).await;
+    // The process ends with its client.
+    #[cfg(feature = "tasks")]
+    server.stop_tasks(std::time::Duration::ZERO).await;
+    served
 }
 
 /// Returns standard input. A pipe or socket is read directly; a file or terminal is read on a thread.

@@ -46,6 +46,8 @@ pub struct Tool {
     input: Schema,
     output: Schema,
     scopes: DeclaredScopes,
+    #[cfg(feature = "tasks")]
+    task: Option<crate::Task>,
 }
 
 /// The source of a schema.
@@ -86,7 +88,23 @@ impl Tool {
             input,
             output,
             scopes,
+            #[cfg(feature = "tasks")]
+            task: None,
         }
+    }
+
+    /// Lets calls become tasks: the caller gets an id at once, and the result when it is there.
+    ///
+    /// Callers of revisions without tasks, and callers that do not support them, wait for the result as usual, unless the task
+    /// is [required](crate::Task::required).
+    #[cfg(feature = "tasks")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+    #[doc(alias = "taskSupport")]
+    pub fn task(mut self, task: crate::Task) -> Self {
+        let support = if task.required { types::TaskSupport::Required } else { types::TaskSupport::Optional };
+        self.definition.execution = Some(types::ToolExecution::new().task_support(support));
+        self.task = Some(task);
+        self
     }
 
     /// Sets the name that people see.
@@ -236,6 +254,8 @@ impl Tool {
             scopes,
             layers: std::mem::take(&mut self.layers).into(),
             run,
+            #[cfg(feature = "tasks")]
+            task: self.task.take(),
             tool: self,
             prepared: OnceLock::new(),
         };
@@ -291,6 +311,9 @@ pub(crate) struct ReadyTool {
     pub(crate) guard: Option<Guard>,
     /// The scopes that its calls need; `None` for none.
     pub(crate) scopes: Option<Arc<Scopes>>,
+    /// How its calls become tasks, if they do.
+    #[cfg(feature = "tasks")]
+    pub(crate) task: Option<crate::Task>,
     run: Run,
     tool: Tool,
     /// Boxed, because it is large and most tools of a large server are never called.
@@ -346,6 +369,13 @@ impl ReadyTool {
             .as_ref()
             .map(|prepared| &**prepared)
             .map_err(|reason| BuildError::new(format!("tool `{}`: {reason}", self.name)))
+    }
+
+    /// Whether a call may run twice: it changes nothing, or calling twice has the same effect as calling once.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn is_repeatable(&self) -> bool {
+        let hints = self.tool.definition.annotations.as_ref();
+        hints.is_some_and(|hints| hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true))
     }
 
     /// Runs the handler. Invalid arguments give a failed result that names the place; the request itself succeeds.

@@ -129,6 +129,7 @@
 //! | `server` | yes | `server`, and `macros` with it |
 //! | `client` | no | `client` |
 //! | `http` | no | `http`, for `server` and `client` if they are enabled |
+//! | `tasks` | no | `Tool::task`, `store`: tool calls that become tasks; enables `server` |
 //! | `auth` | no | `auth`: OAuth over HTTP |
 //! | `issuer` | no | `http::Protect::dev`: an authorization server for development; enables `auth` and `server` |
 //! | `host` | no | `host`: many servers as one; enables `server`, `client`, `http` and `auth` |
@@ -161,6 +162,9 @@ pub use bowline_server::{
     BoxError, BuildError, CompletionRequest, Ctx, Error, HandlerError, Json, Prompt, Registry, Resource,
     Result, ServeError, Server, ServerHandle, Tool,
 };
+
+#[cfg(feature = "tasks")]
+pub use bowline_server::{Task, Tasks};
 
 #[cfg(feature = "macros")]
 pub use bowline_macros::data;
@@ -206,6 +210,14 @@ pub mod server {
         ServeError, Server, ServerHandle, Service, ToJson, Tool, ToolHandler, Toolset, Updates, Visit,
         middleware,
     };
+    #[cfg(feature = "tasks")]
+    pub use bowline_server::{Task, Tasks};
+}
+
+/// Where tasks are kept.
+#[cfg(feature = "tasks")]
+pub mod store {
+    pub use bowline_store::*;
 }
 
 /// Clients, and the programs that they start.

@@ -9,7 +9,7 @@ use super::{
 };
 use bowline_proto::subscribe::{Change, Channel, Listen, Subscriptions};
 use bowline_server::{
-    ServerHandle,
+    ServerHandle, TaskFollowing,
     transport::{Listener, Sink},
 };
 use bowline_types::{Id, RpcError, SubscriptionFilter};
@@ -45,6 +45,7 @@ pub(super) fn open(
     };
     events.push(&acknowledged);
     let server = shared.server.clone();
+    let following = server.follow_tasks(listen, id, Arc::clone(&events) as Arc<dyn Sink>);
     let wanted = subscriptions.take_wanted().unwrap_or_default();
     server.want(&BTreeSet::new(), &wanted);
     let listener =
@@ -62,6 +63,7 @@ pub(super) fn open(
         silence,
         ending,
         ended: false,
+        _following: following,
         _slot: slot,
     }))
 }
@@ -176,6 +178,7 @@ pub(super) struct ListenStream {
     silence: Pin<Box<Sleep>>,
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     ended: bool,
+    _following: Option<TaskFollowing>,
     _slot: ListenSlot,
 }
 

@@ -22,7 +22,7 @@ use bowline_server::{
     CallOrigin,
     transport::{self, RawFrame, Sink, unix_time},
 };
-use bowline_types::{Id, Method, RawJson, RpcError};
+use bowline_types::{Id, Method, RawJson, RpcError, TaskParams};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::{
@@ -76,6 +76,9 @@ pub(super) async fn answer(shared: &Arc<Shared>, parts: &mut Parts, request: Req
         Ok(Admitted::Listen(mut listen)) => {
             let access = Access::of(shared, parts);
             listen.require_scopes(shared.server.profile(), &access.subscriber());
+            if listen.names_tasks(shared.server.profile()) {
+                listen.tasks = shared.server.visible_tasks(&listen).await;
+            }
             super::listen::open(shared, principal, &id, &listen, access.stream_time())
         }
         Ok(Admitted::Call(mut call, threshold)) => {
@@ -147,6 +150,7 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
     let subject = match known.and_then(Method::name_source) {
         Some("uri") => Some(params.uri()?),
         Some("name") => Some(params.name()?),
+        Some("taskId") => Some(params.decode::<TaskParams>()?.task_id.into()),
         _ => None,
     };
     if let Some(subject) = &subject {
@@ -181,7 +185,12 @@ async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> 
     let mut stream = CallStream { call: Some(call), events, shared: Arc::clone(shared), silence: None };
     match poll_fn(|context| stream.poll_first(context)).await {
         First::Whole(transport::Response::Message(message, error)) => {
-            reply::json(error.as_deref().map_or(StatusCode::OK, reply::status_of), message)
+            let mut response =
+                reply::json(error.as_deref().map_or(StatusCode::OK, reply::status_of), message);
+            if let Some(error) = &error {
+                reply::retry_after(&mut response, error);
+            }
+            response
         }
         First::Whole(transport::Response::Result(id, result)) => reply::response(&id, result),
         First::Events => reply::stream(Body::call(stream)),

@@ -54,6 +54,14 @@ pub(super) fn later(reason: &str) -> Response<Body> {
     response
 }
 
+/// Says when to repeat a request that could not be answered now.
+pub(super) fn retry_after(response: &mut Response<Body>, error: &RpcError) {
+    if let Some(time) = error.retry_after() {
+        let seconds = time.as_secs().max(1);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+}
+
 /// Nothing to say.
 pub(super) fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::whole(Bytes::new()));
@@ -64,6 +72,7 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
 /// 2026-07-28 has a status for some errors; the others are replies like any.
 pub(super) fn status_of(error: &RpcError) -> StatusCode {
     match error.code {
+        error_code::INTERNAL_ERROR if error.retry_after().is_some() => StatusCode::SERVICE_UNAVAILABLE,
         error_code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         error_code::PARSE_ERROR
         | error_code::INVALID_REQUEST

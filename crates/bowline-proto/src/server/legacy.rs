@@ -56,7 +56,7 @@ impl Legacy {
         self.threshold.set(level);
     }
 
-    pub(super) fn greeting(&self, profile: &Profile, memory: SessionMemory) -> Bytes {
+    pub(super) fn greeting(&self, profile: &Profile, memory: SessionMemory, is_identified: bool) -> Bytes {
         let revision = self.client.revision;
         let mut capabilities = profile.capabilities.clone();
         if memory == SessionMemory::None {
@@ -73,6 +73,10 @@ impl Legacy {
         }
         let mut result = InitializeResult::new(revision.as_str(), capabilities, profile.info.clone());
         result.instructions = profile.instructions();
+        if !is_identified && let Some(tasks) = &mut result.capabilities.tasks {
+            // A list would show the tasks of others.
+            tasks.list = None;
+        }
         result.adapt(revision);
         serde_json::to_vec(&result).unwrap_or_default().into()
     }

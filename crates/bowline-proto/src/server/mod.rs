@@ -19,7 +19,7 @@ pub use finish::{Sealing, encode as encode_outcome};
 pub use input_capability::missing_capability;
 pub use legacy::Legacy;
 pub use modern::{
-    Admitted, admit as admit_modern, admit_notification as admit_modern_notification,
+    Admitted, admit as admit_modern, admit_notification as admit_modern_notification, require_extension,
     supported as supported_revision,
 };
 pub use notifications::{NotificationEncoder, Threshold};
@@ -32,7 +32,7 @@ use crate::{
     params::{Params, RequestMeta},
     replay::Replay,
     service::{Call, ClientView, Extensions, Outcome},
-    subscribe::{Change, Channel, Subscriber, SubscriptionAccess, Subscriptions},
+    subscribe::{Change, Channel, Listen, MAX_LISTENS, Subscriber, SubscriptionAccess, Subscriptions},
 };
 use bowline_types::{
     CancelledParams, Id, LoggingLevel, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
@@ -53,6 +53,8 @@ pub enum Inbound<C = ()> {
     Call(Ticket, Call, NotificationEncoder),
     /// Send this.
     Reply(Bytes),
+    /// Find out which of the tasks the client may see, then [`ServerSession::listen`].
+    Listen(Id, Box<Listen>),
     /// A request of the server was answered.
     Answer {
         /// Its id.
@@ -167,6 +169,8 @@ pub struct ServerSession<C = ()> {
     memory: SessionMemory,
     /// Rises with every change of what the session remembers.
     changes: u64,
+    /// Subscriptions to tasks that are being looked up.
+    opening: Vec<Id>,
 }
 
 /// Whether a legacy session remembers something between its requests.
@@ -202,6 +206,7 @@ impl<C> ServerSession<C> {
             subscriber: Subscriber::default(),
             memory: SessionMemory::Kept,
             changes: 0,
+            opening: Vec::new(),
         }
     }
 
@@ -325,7 +330,9 @@ impl<C> ServerSession<C> {
         params: Option<Params>,
         now: fn() -> u64,
     ) -> Result<Inbound<C>, RpcError> {
-        let taken = self.running.iter().any(|call| call.id == *id) || self.subscriptions.is_listening(id);
+        let taken = self.running.iter().any(|call| call.id == *id)
+            || self.subscriptions.is_listening(id)
+            || self.opening.contains(id);
         if taken && self.ids == Ids::Unique {
             return Err(RpcError::invalid_request(format!("a request with id {id} is already running")));
         }
@@ -353,8 +360,14 @@ impl<C> ServerSession<C> {
                 legacy.admit(&self.profile, subscriptions, method, params, meta)?
             }
             (Handling::Session | Handling::Opening, opened) => {
-                let (admitted, legacy) =
-                    opening::admit(&self.profile, self.principal.as_ref(), method, &params, self.memory)?;
+                let (admitted, legacy) = opening::admit(
+                    &self.profile,
+                    self.principal.as_ref(),
+                    &self.subscriber,
+                    method,
+                    &params,
+                    self.memory,
+                )?;
                 *opened = legacy;
                 self.changes += 1;
                 admitted
@@ -364,6 +377,13 @@ impl<C> ServerSession<C> {
             Admitted::Answer(result) => Inbound::Reply(encode::response(id, &result)),
             Admitted::Listen(mut listen) => {
                 listen.require_scopes(&self.profile, &self.subscriber);
+                if self.opening.len() >= MAX_LISTENS {
+                    return Err(RpcError::internal("too many subscriptions are open"));
+                }
+                if listen.names_tasks(&self.profile) {
+                    self.opening.push(id.clone());
+                    return Ok(Inbound::Listen(id.clone(), listen));
+                }
                 let granted = self.subscriptions.listen(id.clone(), &listen, &self.profile.capabilities);
                 Inbound::Reply(granted.ok_or_else(|| RpcError::internal("too many subscriptions are open"))?)
             }
@@ -444,10 +464,26 @@ impl<C> ServerSession<C> {
             // Which of several is meant nobody can tell, and the others are not to suffer.
             (Some(_), Some(_)) => Inbound::Ignored,
             (None, _) => {
+                self.opening.retain(|opening| opening != id);
                 self.subscriptions.cancel(id);
                 Inbound::Ignored
             }
         }
+    }
+
+    /// Opens a subscription to tasks, once [`Listen::tasks`] is known. Returns the acknowledgment; `None` if the client cancelled
+    /// the subscription meanwhile.
+    pub fn listen(&mut self, id: &Id, listen: &Listen) -> Option<Bytes> {
+        let place = self.opening.iter().position(|opening| opening == id)?;
+        self.opening.swap_remove(place);
+        let refused = || encode::failure(Some(id), &RpcError::internal("too many subscriptions are open"));
+        let granted = self.subscriptions.listen(id.clone(), listen, &self.profile.capabilities);
+        Some(granted.unwrap_or_else(refused))
+    }
+
+    /// Returns whether a subscription is open.
+    pub fn is_listening(&self, id: &Id) -> bool {
+        self.subscriptions.is_listening(id)
     }
 
     /// Attaches what stops a call; [`Inbound::Cancel`] returns it. False if the call was cancelled, which happens if its

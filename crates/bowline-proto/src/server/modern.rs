@@ -11,7 +11,8 @@ use crate::{
     subscribe::{Listen, SubscriptionAccess},
 };
 use bowline_types::{
-    Direction, Era, Method, MethodKind, RawJson, Revision, RpcError, SubscriptionsListenParams,
+    Capability, ClientCapabilities, Direction, Era, Method, MethodKind, RawJson, Revision, RpcError,
+    SubscriptionsListenParams, TASKS_EXTENSION,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -58,23 +59,50 @@ pub fn admit(
             return Ok(Admitted::Call(call, Threshold::request(meta.log_level)));
         }
     };
-    match known {
-        Method::Discover => return Ok(Admitted::Answer(profile.discover())),
-        Method::Listen => {
-            let listen: SubscriptionsListenParams = params.decode()?;
-            let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
-            let access = SubscriptionAccess::of(profile, &client);
-            return Ok(Admitted::Listen(Box::new(Listen { filter: listen.notifications, access })));
-        }
-        _ => {}
+    if known == Method::Discover {
+        return Ok(Admitted::Answer(profile.discover()));
     }
     let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
+    if known == Method::Listen {
+        let listen: SubscriptionsListenParams = params.decode()?;
+        let filter = listen.notifications;
+        // A server without tasks ignores their ids, like other changes that it does not know.
+        if filter.task_ids.is_some() && profile.capabilities.has_extension(TASKS_EXTENSION) {
+            require_extension(&client, TASKS_EXTENSION)?;
+        }
+        let access = SubscriptionAccess::of(profile, &client);
+        return Ok(Admitted::Listen(Box::new(Listen {
+            filter,
+            access,
+            client: Some(client),
+            tasks: Vec::new(),
+        })));
+    }
+    if let Some(extension) = known.extension() {
+        // A client that knows only the tasks of 2025-11-25 may look after those that it created there; whoever answers
+        // decides which those are.
+        let looks_after_older = matches!(known, Method::GetTask | Method::CancelTask)
+            && client.capabilities().has(Capability::Tasks);
+        if !looks_after_older {
+            require_extension(&client, extension)?;
+        }
+    }
     let replay = open_state(profile, &client, known, &params, now)?;
     let mut call = Call::new(known, params, client);
     call.progress_token = meta.progress_token;
     call.log_level = meta.log_level;
     call.replay = replay;
     Ok(Admitted::Call(call, Threshold::request(meta.log_level)))
+}
+
+/// Fails with -32021 if the client does not declare an extension with this request.
+pub fn require_extension(client: &ClientView, identifier: &str) -> Result<(), RpcError> {
+    if client.capabilities().has_extension(identifier) {
+        return Ok(());
+    }
+    let mut required = ClientCapabilities::default();
+    required.extensions.insert(identifier, RawJson::empty_object());
+    Err(RpcError::missing_capability(&required))
 }
 
 /// Returns the revision of a request; fails with -32602 or -32022 if the server does not support it.

@@ -1,7 +1,7 @@
 //! Requests before the handshake of a connection.
 
 use super::{Admitted, Legacy, Profile, SessionMemory};
-use crate::{envelope::MethodName, params::Params};
+use crate::{envelope::MethodName, params::Params, subscribe::Subscriber};
 use bowline_types::{InitializeParams, Method, Revision, RpcError, meta};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ const MAX_INITIALIZE: usize = 64 * 1024;
 pub(super) fn admit(
     profile: &Profile,
     principal: Option<&Arc<str>>,
+    subscriber: &Subscriber,
     method: &MethodName,
     params: &Params,
     memory: SessionMemory,
@@ -20,7 +21,7 @@ pub(super) fn admit(
     let speaks_legacy = profile.revisions.newest_legacy().is_some();
     match method {
         MethodName::Known(Method::Initialize) => {
-            let (legacy, result) = initialize(profile, principal, params, memory)?;
+            let (legacy, result) = initialize(profile, principal, subscriber, params, memory)?;
             Ok((Admitted::Answer(result), Some(legacy)))
         }
         // Liveness may be asked at any time, before the handshake as well.
@@ -41,6 +42,7 @@ pub(super) fn admit(
 fn initialize(
     profile: &Profile,
     principal: Option<&Arc<str>>,
+    subscriber: &Subscriber,
     params: &Params,
     memory: SessionMemory,
 ) -> Result<(Legacy, Bytes), RpcError> {
@@ -59,6 +61,8 @@ fn initialize(
         return Err(RpcError::unsupported_version(&params.protocol_version, &supported));
     };
     let legacy = Legacy::new(revision, principal.cloned(), &params);
-    let result = legacy.greeting(profile, memory);
+    // Clients of an endpoint that knows no principals cannot be told apart.
+    let is_identified = principal.is_some() || matches!(subscriber, Subscriber::WithoutTokens);
+    let result = legacy.greeting(profile, memory, is_identified);
     Ok((legacy, result))
 }

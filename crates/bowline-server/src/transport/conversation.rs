@@ -1,16 +1,16 @@
 //! One client and its calls, whatever carries the frames.
 
 use super::{Exchange, Observer, RawFrame, RemoteAnswers, Sink, question::Questions};
-use crate::{CallOrigin, ServerHandle, hub::Listener};
+use crate::{CallOrigin, ServerHandle, hub::Listener, server_handle::TaskFollowing};
 use bowline_proto::{
     encode,
     envelope::Frame,
     replay::{Answer, OpenQuestions, Question},
     server::{Ids, Inbound, NotificationEncoder, ServerSession, SessionMemory, SessionState, Ticket},
     service::{BoxFuture, Call, Extensions, Notifier, Outcome, Reply},
-    subscribe::Change,
+    subscribe::{Change, Listen},
 };
-use bowline_types::{Era, Method, RawJson, Revision, RpcError};
+use bowline_types::{Era, Id, Method, RawJson, Revision, RpcError};
 use bytes::Bytes;
 use std::{
     collections::BTreeSet,
@@ -72,6 +72,11 @@ pub struct Conversation {
     wanted: Mutex<BTreeSet<String>>,
     /// How many custom notifications are being handled.
     notifications: AtomicUsize,
+    /// The tasks that the client hears of, with the subscriptions they belong to.
+    following: Mutex<Vec<(Id, TaskFollowing)>>,
+    /// Notifications about tasks of 2025-11-25 that wait to be written: the last ones of each task.
+    #[cfg(feature = "tasks")]
+    task_news: Mutex<TaskNews>,
     /// Called when there may be notifications to send.
     news: Box<dyn Fn() + Send + Sync>,
     /// Sees every message, if messages are observed.
@@ -148,6 +153,9 @@ impl Conversation {
             initialized: Notify::new(),
             wanted: Mutex::default(),
             notifications: AtomicUsize::new(0),
+            following: Mutex::default(),
+            #[cfg(feature = "tasks")]
+            task_news: Mutex::default(),
             news: Box::new(news),
             observer: server.observer(),
         });
@@ -226,6 +234,7 @@ impl Conversation {
         if let Some(wanted) = session.take_wanted() {
             self.want(wanted);
         }
+        self.following().retain(|(id, _)| session.is_listening(id));
         match inbound {
             Inbound::Call(ticket, call, notices) => {
                 let arrived = Arrived { session: &mut session, sink, extensions };
@@ -241,6 +250,9 @@ impl Conversation {
                 self.show(&reply);
                 sink.push(&reply);
                 Started::Nothing
+            }
+            Inbound::Listen(id, listen) => {
+                Started::Call(Box::pin(Arc::clone(self).listen(id, listen, Arc::clone(sink))))
             }
             other => {
                 self.handle(other);
@@ -260,6 +272,26 @@ impl Conversation {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         self.server.want(&wanted, &now);
         *wanted = now;
+    }
+
+    fn following(&self) -> MutexGuard<'_, Vec<(Id, TaskFollowing)>> {
+        self.following.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a subscription that names tasks, once it is known which of them the client may see.
+    async fn listen(self: Arc<Self>, id: Id, mut listen: Box<Listen>, sink: Arc<dyn Sink>) {
+        listen.tasks = self.server.visible_tasks(&listen).await;
+        {
+            let mut session = self.session();
+            let Some(acknowledged) = session.listen(&id, &listen) else { return };
+            sink.push(&acknowledged);
+            if let Some(wanted) = session.take_wanted() {
+                self.want(wanted);
+            }
+        }
+        if let Some(following) = self.server.follow_tasks(&listen, &id, sink) {
+            self.following().push((id, following));
+        }
     }
 
     fn start_batch(
@@ -300,6 +332,7 @@ impl Conversation {
             }
             Inbound::Initialized => self.initialized.notify_waiters(),
             Inbound::Call(..)
+            | Inbound::Listen(..)
             | Inbound::Custom(_)
             | Inbound::Batch(_)
             | Inbound::Reply(_)
@@ -386,6 +419,11 @@ impl Conversation {
             }
             return;
         }
+        #[cfg(feature = "tasks")]
+        let accepted = match &outcome {
+            Outcome::Complete(Reply::Accepted(result)) if is_legacy => Some(result.clone()),
+            _ => None,
+        };
         let mut outcome = Some(outcome);
         let mut finish = |out: &mut Vec<u8>| {
             outcome.take().is_some_and(|outcome| session.finish(&mut ticket, outcome, &sealing, out))
@@ -398,6 +436,45 @@ impl Conversation {
             }
             None => sink.write(&mut finish),
         }
+        #[cfg(feature = "tasks")]
+        {
+            drop(session);
+            if let Some(result) = accepted {
+                self.follow_status(&result, ticket.client.principal.clone());
+            }
+        }
+    }
+
+    /// Tells a client of 2025-11-25 of the changes of a task that it created.
+    #[cfg(feature = "tasks")]
+    fn follow_status(self: &Arc<Self>, created: &RawJson, principal: Option<Arc<str>>) {
+        let Ok(created) = created.decode::<bowline_types::CreateTaskResultV2025>() else { return };
+        let Some(table) = &self.server.core.tasks else { return };
+        let (id, to) = (created.task.task_id, Arc::downgrade(self));
+        let news = {
+            let id = id.clone();
+            move |method: Method, frame: Bytes| {
+                if let Some(conversation) = to.upgrade() {
+                    conversation.add_task_news(&id, method, frame);
+                }
+            }
+        };
+        let follower = crate::tasks::Follower::new(table, principal);
+        let following = TaskFollowing::spawn(follower.follow_2025(id, news));
+        let mut task_news = self.task_news.lock().unwrap_or_else(PoisonError::into_inner);
+        task_news.following.retain(|following| !following.is_over());
+        // Clients may not rely on these notifications, so there may be an end to them.
+        if task_news.following.len() < MAX_FOLLOWED {
+            task_news.following.push(following);
+        }
+    }
+
+    #[cfg(feature = "tasks")]
+    fn add_task_news(&self, id: &str, method: Method, frame: Bytes) {
+        let mut task_news = self.task_news.lock().unwrap_or_else(PoisonError::into_inner);
+        task_news.waiting.insert((id.to_owned(), method.as_str()), frame);
+        drop(task_news);
+        (self.news)();
     }
 
     /// Sends the questions of a legacy call to the client and runs the call again with the answers, until it asks no more.
@@ -478,6 +555,14 @@ impl Conversation {
             self.show(frame);
             sink.push(frame);
         }
+        #[cfg(feature = "tasks")]
+        if session.is_initialized() {
+            let mut task_news = self.task_news.lock().unwrap_or_else(PoisonError::into_inner);
+            for frame in std::mem::take(&mut task_news.waiting).values() {
+                self.show(frame);
+                sink.push(frame);
+            }
+        }
     }
 
     /// Asks a legacy client whether it is alive. False when it has not completed the handshake, or knows no pings.
@@ -498,6 +583,7 @@ impl Conversation {
 
     /// Ends every subscription, as the last frames to the client.
     pub fn close(&self, sink: &dyn Sink) {
+        self.following().clear();
         let farewell = self.session().close();
         for frame in &farewell {
             self.show(frame);
@@ -560,8 +646,24 @@ impl Batch {
     }
 }
 
+/// How many tasks of one client are followed.
+#[cfg(feature = "tasks")]
+const MAX_FOLLOWED: usize = 100;
+
+/// The tasks of a client of 2025-11-25 and what it has not heard of them.
+#[cfg(feature = "tasks")]
+#[derive(Default)]
+struct TaskNews {
+    following: Vec<TaskFollowing>,
+    /// The last notification of each kind, by task.
+    waiting: std::collections::BTreeMap<(String, &'static str), Bytes>,
+}
+
+pub(super) const NOT_INITIALIZED: &str =
+    "the client has not sent `notifications/initialized`, so it cannot be asked";
+
 fn not_initialized() -> RpcError {
-    RpcError::internal("the client has not sent `notifications/initialized`, so it cannot be asked")
+    RpcError::internal(NOT_INITIALIZED)
 }
 
 /// A custom notification that is being handled.

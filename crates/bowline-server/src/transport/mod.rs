@@ -22,6 +22,8 @@ pub use conversation::{Conversation, Setup, Started, poll_once, unix_time};
 use exchange::Exchange;
 pub use exchange::{Response, respond};
 pub use question::RemoteAnswers;
+#[cfg(feature = "tasks")]
+pub(crate) use question::is_unanswered;
 
 /// Takes the frames of one stream to the client.
 pub trait Sink: Send + Sync + 'static {

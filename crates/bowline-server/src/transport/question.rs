@@ -151,7 +151,7 @@ impl OpenQuestion<'_> {
                     // Signs of life may have moved the deadline meanwhile.
                     let deadline = self.questions.lock().deadline_of(&self.id);
                     if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                        return Err(RpcError::internal("the client did not answer in time"));
+                        return Err(RpcError::internal(LATE));
                     }
                 }
             }
@@ -161,8 +161,17 @@ impl OpenQuestion<'_> {
     }
 }
 
+const LATE: &str = "the client did not answer in time";
+const GONE: &str = "the client disconnected without answering";
+
 fn gone() -> RpcError {
-    RpcError::internal("the client disconnected without answering")
+    RpcError::internal(GONE)
+}
+
+/// Returns whether an error says that there is no answer, and is not the answer itself.
+#[cfg(feature = "tasks")]
+pub(crate) fn is_unanswered(error: &RpcError) -> bool {
+    error.message == LATE || error.message == GONE || error.message == super::conversation::NOT_INITIALIZED
 }
 
 impl Drop for OpenQuestion<'_> {

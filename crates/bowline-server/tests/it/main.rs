@@ -11,4 +11,10 @@ mod layers;
 mod offers;
 mod rounds;
 mod scopes;
+#[cfg(feature = "tasks")]
+mod tasks;
+#[cfg(feature = "tasks")]
+mod tasks_legacy;
+#[cfg(feature = "tasks")]
+mod tasks_store;
 mod wire;

@@ -15,6 +15,7 @@
 //! | `resources` | static, templates, dynamic lists, caching |
 //! | `prompts` | arguments, dependent completion, images |
 //! | `changes` | lists and resources that change |
+//! | `tasks` | calls that become tasks, at once, later, or when they take long |
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -40,6 +41,7 @@ mod notifications;
 mod prompts;
 mod resources;
 mod schemas;
+mod tasks;
 
 use bowline::{
     prelude::*,
@@ -71,5 +73,6 @@ pub fn server() -> Server {
     let server = schemas::add(server);
     let server = resources::add(server);
     let server = prompts::add(server);
+    let server = tasks::add(server);
     server.with(changes::Changes::new(registry))
 }
