@@ -16,6 +16,7 @@ chapters! {
     first_client = "first-client.md";
     asking = "asking.md";
     revisions = "revisions.md";
+    tasks = "tasks.md";
     middleware = "middleware.md";
     testing = "testing.md";
     command_line = "command-line.md";

@@ -48,6 +48,11 @@ async fn hello_adds() -> Result {
 }
 
 #[tokio::test]
+async fn tasks_serve_callers_without_tasks() -> Result {
+    check(env!("CARGO_BIN_EXE_tasks"), "bake", json!({ "loaves": 2 }), 0, "order 7: 2 loaves").await
+}
+
+#[tokio::test]
 async fn typed_returns_data_and_rejects_mismatches() -> Result {
     let program = env!("CARGO_BIN_EXE_typed");
     let forecast = r#"{"city":"Oslo","highs":[20.5,21.5],"unit":"celsius"}"#;

@@ -15,6 +15,8 @@ mod scopes;
 mod tasks;
 #[cfg(feature = "tasks")]
 mod tasks_legacy;
+#[cfg(all(feature = "tasks", unix))]
+mod tasks_process;
 #[cfg(feature = "tasks")]
 mod tasks_store;
 mod wire;

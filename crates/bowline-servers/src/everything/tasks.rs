@@ -65,18 +65,12 @@ struct Name {
     name: String,
 }
 
-#[data]
-struct Age {
-    /// Your age.
-    age: i64,
-}
-
 /// Ask two questions at once.
 #[tool(task, read_only)]
 async fn multi_input(ctx: Ctx) -> Result<String> {
-    let (name, age) = tokio::join!(ctx.ask::<Name>("Your name?"), ctx.ask::<Age>("Your age?"));
-    let (Name { name }, Age { age }) = (name?.accepted()?, age?.accepted()?);
-    Ok(format!("{name} is {age}"))
+    let (name, sure) = tokio::join!(ctx.ask::<Name>("Your name?"), ctx.ask::<Confirm>("Are you sure?"));
+    let (Name { name }, Confirm { confirm }) = (name?.accepted()?, sure?.accepted()?);
+    Ok(format!("{name} is {}", if confirm { "sure" } else { "not sure" }))
 }
 
 /// Ask for a name, then go on in the background.
