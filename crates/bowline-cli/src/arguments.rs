@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Pins(commands::pins::Arguments),
     /// List and revoke remembered approvals
     Answers(commands::answers::Arguments),
+    /// Check the store that keeps tasks and sessions
+    Store(commands::store::Arguments),
     /// Show the name, version and capabilities of a server
     Info(commands::info::Arguments),
     /// List the tools of a server, or describe one
@@ -133,6 +135,7 @@ impl Command {
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Reference(_)
+            | Self::Store(_)
             | Self::Token(_)
             | Self::Connect(_) => false,
             _ => true,

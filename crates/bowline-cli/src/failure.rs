@@ -39,7 +39,7 @@ pub(crate) enum Code {
     TimedOut = 6,
     /// Denied by the user or by a rule, a login is missing, or nobody could be asked.
     Denied = 7,
-    /// A check found problems: `doctor`, `replay`, `config check`, `pins diff`.
+    /// A check found problems: `doctor`, `replay`, `config check`, `pins diff`, `store check`.
     Found = 8,
     /// Interrupted by the user.
     Interrupted = 130,

@@ -14,6 +14,9 @@ const TABLE: &[(&str, May)] = &[
     (MACROS, May::Use(&[])),
     (STORE, May::Use(&[TYPES, PROTO])),
     (SQLITE, May::Use(&[STORE])),
+    (POSTGRES, May::Use(&[STORE])),
+    (REDIS, May::Use(&[STORE])),
+    (STORES, May::Use(&[PROTO, STORE, SQLITE, POSTGRES, REDIS])),
     (AUTH, May::Use(&[TYPES, PROTO])),
     (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE])),
     // Only to connect to a server in the same process, behind a feature.
@@ -30,11 +33,11 @@ const TABLE: &[(&str, May)] = &[
     (
         HOST,
         May::Use(&[
-            TYPES, PROTO, SERVER, CLIENT, HTTP, AUTH, STORE, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH,
+            TYPES, PROTO, SERVER, CLIENT, HTTP, AUTH, STORE, STORES, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH,
         ]),
     ),
     (TRANSCRIPT, May::Use(&[TYPES])),
-    (TESTING, May::Use(&[TYPES, PROTO, AUTH, SERVER, CLIENT, HTTP, TRANSCRIPT])),
+    (TESTING, May::Use(&[TYPES, PROTO, AUTH, STORE, SERVER, CLIENT, HTTP, TRANSCRIPT])),
     (FACADE, May::UseAll),
     // The built-in servers are written the way a user writes one.
     (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, TEXT, FACADE])),
@@ -42,7 +45,7 @@ const TABLE: &[(&str, May)] = &[
     (
         CLI,
         May::Use(&[
-            TYPES, PROTO, SERVER, CLIENT, HTTP, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH, HOST,
+            TYPES, PROTO, SERVER, CLIENT, HTTP, STORE, STORES, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH, HOST,
             SERVERS, TRANSCRIPT, FILES,
         ]),
     ),
@@ -60,6 +63,9 @@ const PROTO: &str = "bowline-proto";
 const MACROS: &str = "bowline-macros";
 const STORE: &str = "bowline-store";
 const SQLITE: &str = "bowline-sqlite";
+const POSTGRES: &str = "bowline-postgres";
+const REDIS: &str = "bowline-redis";
+const STORES: &str = "bowline-stores";
 const AUTH: &str = "bowline-auth";
 const FILES: &str = "bowline-files";
 const SERVER: &str = "bowline-server";

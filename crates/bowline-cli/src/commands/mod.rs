@@ -24,6 +24,7 @@ pub(crate) mod replay;
 pub(crate) mod request;
 pub(crate) mod resources;
 pub(crate) mod serve;
+pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod up;
@@ -57,6 +58,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Whoami(arguments)) => whoami::run(arguments, context).await,
         Some(Command::Pins(arguments)) => pins::run(arguments, context).await,
         Some(Command::Answers(arguments)) => answers::run(&arguments, context),
+        Some(Command::Store(arguments)) => store::run(arguments, context).await,
         Some(Command::Info(arguments)) => info::run(arguments, context).await,
         Some(Command::Tools(arguments)) => tools::run(arguments, context).await,
         Some(Command::Call(arguments)) => call::run(arguments, context).await,

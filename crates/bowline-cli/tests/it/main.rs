@@ -29,6 +29,7 @@ mod rules;
 mod serving;
 #[cfg(unix)]
 mod shells;
+mod store;
 #[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
