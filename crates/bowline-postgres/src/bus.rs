@@ -30,8 +30,11 @@ const MAX_PAYLOAD: usize = 7_900;
 /// The shortest and the longest pause before another attempt to connect.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// How long a server may take to send us our own notification.
+/// How long a server may take to send us our own notification, or to answer at all.
 const PROBE: Duration = Duration::from_secs(5);
+
+/// How often a silent connection is probed: one that broke without a word would never be replaced.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// Carries hints through a database.
 #[derive(Debug)]
@@ -139,6 +142,12 @@ impl Link {
             let first = tokio::select! {
                 message = self.messages.recv() => message,
                 _ = &mut listening.driver => return,
+                () = tokio::time::sleep(SILENCE) => {
+                    match tokio::time::timeout(PROBE, listening.client.batch_execute("")).await {
+                        Ok(Ok(())) => continue,
+                        _ => return,
+                    }
+                }
             };
             // The sender is dropped after this task is aborted.
             let Some(first) = first else { return };
@@ -148,11 +157,10 @@ impl Link {
             while let Ok(message) = self.messages.try_recv() {
                 append(&mut payloads, &message);
             }
-            if let Err(error) = notify(&listening.client, &self.channel, &payloads).await {
-                tracing::debug!(%error, "hints are lost");
-                if listening.client.is_closed() {
-                    return;
-                }
+            match tokio::time::timeout(PROBE, notify(&listening.client, &self.channel, &payloads)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) if !listening.client.is_closed() => tracing::debug!(%error, "hints are lost"),
+                _ => return,
             }
         }
     }

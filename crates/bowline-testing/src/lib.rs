@@ -27,12 +27,18 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod fault;
+#[cfg(feature = "store")]
+#[cfg_attr(docsrs, doc(cfg(feature = "store")))]
+pub mod history;
 #[cfg(feature = "issuer")]
 #[cfg_attr(docsrs, doc(cfg(feature = "issuer")))]
 pub mod issuer;
 mod log;
 pub mod oracle;
 mod peer;
+#[cfg(feature = "store")]
+#[cfg_attr(docsrs, doc(cfg(feature = "store")))]
+pub mod sim;
 mod skip;
 pub mod transcript;
 

@@ -4,5 +4,6 @@ mod fault;
 #[cfg(feature = "http")]
 mod http;
 mod peer;
+mod sim;
 mod traced;
 mod transcript;
