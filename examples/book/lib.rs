@@ -28,6 +28,7 @@ chapters! {
     team = "team.md";
     clients = "clients.md";
     restart = "restart.md";
+    stores = "stores.md";
     tracing = "tracing.md";
     servers = "servers.md";
     record = "record.md";

@@ -52,6 +52,9 @@ use inspect::Info;
 /// How many records one claim takes at most: a script stops everything else.
 const MAX_CLAIMED: usize = 256;
 
+/// How often a script is loaded for one operation.
+const ATTEMPTS: u32 = 5;
+
 /// How a server is opened.
 #[derive(Clone)]
 #[must_use]
@@ -192,11 +195,16 @@ impl Redis {
         failed: fn(redis::RedisError) -> StoreError,
     ) -> Result<Value, StoreError> {
         let (mut connection, number) = link.connection().await?;
-        match call.invoke_async(&mut connection).await {
-            Ok(reply) => Ok(reply),
-            Err(error) => {
-                link.failed(number, &error).await;
-                Err(failed(error))
+        let mut attempt = 1;
+        loop {
+            match call.invoke_async(&mut connection).await {
+                Ok(reply) => return Ok(reply),
+                // A missing script is loaded. Somebody may remove it again before it is called; then nothing was done.
+                Err(error) if error.code() == Some("NOSCRIPT") && attempt < ATTEMPTS => attempt += 1,
+                Err(error) => {
+                    link.failed(number, &error).await;
+                    return Err(failed(error));
+                }
             }
         }
     }

@@ -133,6 +133,8 @@
 //! | `auth` | no | `auth`: OAuth over HTTP |
 //! | `issuer` | no | `http::Protect::dev`: an authorization server for development; enables `auth` and `server` |
 //! | `host` | no | `host`: many servers as one; enables `server`, `client`, `http` and `auth` |
+//! | `store` | no | `store`: durable records, in memory |
+//! | `sqlite`, `postgres`, `redis` | no | the engines of `store::open` |
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond the types |
 //! | `tracing` | yes | the middleware that opens a span per call |
@@ -258,6 +260,17 @@ pub mod host {
         Gateway, Health, Host, HostBuilder, HttpUpstream, LaunchError, LoginSettings, Reach, Share, Start,
         Telemetry, Upstream, UpstreamStatus, gateway,
     };
+}
+
+/// Stores: durable records, leases and hints, opened by a URL.
+#[cfg(feature = "store")]
+pub mod store {
+    pub use bowline_store::{
+        Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, ErrorKind, Expect, Finding, Group, Heard, Held,
+        Hints, InvalidName, Key, Level, Limited, Limits, Memory, MemoryBus, Message, Namespace, NodeId, Owner, Put,
+        PutError, Queue, Reach, Record, Records, Sealed, Store, StoreBuilder, StoreError, Time, Topic, TtlChange, Version,
+    };
+    pub use bowline_stores::{InvalidKey, StoreOptions, key_ring, open};
 }
 
 /// Authorization over HTTP: clients log in, servers verify tokens.
