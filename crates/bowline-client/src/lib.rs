@@ -81,6 +81,8 @@ pub use shown_url::{ShownUrl, UrlError, UrlWarning};
 pub use subscriptions::Listen;
 pub use tasks::{Started, TaskHandle, TaskState, TaskUpdates};
 pub use tool_result::ToolResult;
+#[cfg(feature = "validate")]
+pub use tools::SchemaValidator;
 pub use transport::{
     CancelWay, ClientEnd, Connect, Inbox, IntoConnect, Outgoing, OutgoingKind, Receive, ServerEnd, Stream,
     Transport, memory,

@@ -133,6 +133,8 @@ pub(crate) fn matches_pattern(pattern: &str, text: &str) -> bool {
 
 #[cfg(feature = "validate")]
 mod schema;
+#[cfg(feature = "validate")]
+pub use schema::Validator as SchemaValidator;
 
 /// Without the feature, structured results are not validated.
 #[cfg(not(feature = "validate"))]

@@ -14,10 +14,30 @@ fn schemas() -> Map<String, Value> {
         ($($type:ty),* $(,)?) => { $(generator.subschema_for::<$type>();)* };
     }
     add!(
-        query::Query, query::Overview, query::ServerDetail, query::Entries, form::FormPlan, query::Checked, query::HeadsPage,
-        query::CallTree, query::Message, query::ResultView, query::Found, query::Inbox, query::Copied, query::ApiError,
-        action::Action, action::Sent, action::Done, action::Completed, action::Enter, action::Entered, action::Link,
-        events::Event, inbox::Answer, render::ContentPart,
+        query::Query,
+        query::Overview,
+        query::ServerDetail,
+        query::Entries,
+        form::FormPlan,
+        query::Checked,
+        query::HeadsPage,
+        query::CallTree,
+        query::Message,
+        query::ResultView,
+        query::Found,
+        query::Inbox,
+        query::Copied,
+        query::ApiError,
+        action::Action,
+        action::Sent,
+        action::Done,
+        action::Completed,
+        action::Enter,
+        action::Entered,
+        action::Link,
+        events::Event,
+        inbox::Answer,
+        render::ContentPart,
     );
     generator.take_definitions(true)
 }
@@ -77,7 +97,11 @@ fn type_of(schema: &Value, indent: &str) -> String {
                 }
                 (Some(items), _) => {
                     let item = type_of(items, indent);
-                    if item.contains(" | ") || item.contains('\n') { format!("({item})[]") } else { format!("{item}[]") }
+                    if item.contains(" | ") || item.contains('\n') {
+                        format!("({item})[]")
+                    } else {
+                        format!("{item}[]")
+                    }
                 }
                 (None, _) => "unknown[]".into(),
             },
@@ -96,12 +120,18 @@ fn object(members: &Map<String, Value>, indent: &str) -> String {
             _ => "Record<string, unknown>".into(),
         };
     };
-    let required: Vec<_> =
-        members.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<_> = members
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let mut out = String::from("{\n");
     for (name, schema) in properties {
         document(&mut out, &inner, schema);
-        let optional = if required.contains(&name.as_str()) && schema.get("x-optional").is_none() { "" } else { "?" };
+        let optional =
+            if required.contains(&name.as_str()) && schema.get("x-optional").is_none() { "" } else { "?" };
         let mut shown = type_of(schema, &inner);
         // An absent member is left out of the message, never `null`.
         if optional == "?" {

@@ -3,7 +3,6 @@
 #[cfg(feature = "tasks")]
 use crate::tasks::{Admission, Attempt, Loaded, Submission, Table, is_task_method};
 use crate::{
-    observe::OnMessage,
     Ctx, Error,
     complete::CompletionRequest,
     error::Kind,
@@ -11,6 +10,7 @@ use crate::{
     limits::Limits,
     lists::{self, allows},
     method::CustomHandlers,
+    observe::OnMessage,
     registry::{Registry, Snapshot},
     resource::{Resource, ResourceSource},
     result_check,

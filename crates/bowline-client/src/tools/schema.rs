@@ -10,12 +10,13 @@ const MAX_SCHEMA: usize = 256 * 1024;
 const MAX_PARTS: usize = 10_000;
 const MAX_DEPTH: usize = 64;
 
-/// A compiled schema.
+/// A compiled schema of a peer. Compiling and validating are limited, and no reference leads out of the schema.
 #[derive(Debug)]
-pub(super) struct Validator(jsonschema::Validator);
+pub struct Validator(jsonschema::Validator);
 
 impl Validator {
-    pub(super) fn new(schema: &RawJson) -> Result<Self, String> {
+    /// Compiles a schema. The error says why it cannot be used.
+    pub fn new(schema: &RawJson) -> Result<Self, String> {
         if schema.as_bytes().len() > MAX_SCHEMA {
             return Err(format!("it is longer than {MAX_SCHEMA} bytes"));
         }
@@ -30,6 +31,13 @@ impl Validator {
             .build(&schema)
             .map(Self)
             .map_err(|error| error.to_string())
+    }
+
+    /// Returns at most `limit` problems of a value: a JSON pointer and what is wrong there.
+    pub fn problems(&self, value: &RawJson, limit: usize) -> Result<Vec<(String, String)>, String> {
+        let value = value.to_value().map_err(|error| error.to_string())?;
+        let errors = self.0.iter_errors(&value).take(limit);
+        Ok(errors.map(|error| (error.instance_path().to_string(), error.to_string())).collect())
     }
 
     /// Validates a value. The error names the path.

@@ -57,7 +57,10 @@ impl Host {
                     .map(|entry| Offered { original: entry.original.clone(), shown: entry.shown.clone() })
                     .collect(),
                 templates: (catalog.templates.iter().filter(|(entry, _)| is_of(&entry.instance)))
-                    .map(|(entry, _)| Offered { original: entry.original.clone(), shown: entry.shown.clone() })
+                    .map(|(entry, _)| Offered {
+                        original: entry.original.clone(),
+                        shown: entry.shown.clone(),
+                    })
                     .collect(),
                 prompts: (catalog.prompts.iter().filter(|entry| is_of(&entry.instance)))
                     .map(|entry| Offered { original: entry.original.clone(), shown: entry.shown.clone() })

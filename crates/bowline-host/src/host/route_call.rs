@@ -104,7 +104,8 @@ impl Inner {
         record: &mut CallRecord<'_>,
     ) -> Result<Outcome, RpcError> {
         let state: Option<RoundState> = call.replay.kept(ROUND_STATE).and_then(|state| state.decode().ok());
-        if let (Some(tap), Some((connection, id))) = (&self.tap, state.as_ref().and_then(|state| state.origin.clone()))
+        if let (Some(tap), Some((connection, id))) =
+            (&self.tap, state.as_ref().and_then(|state| state.origin.clone()))
             && let Some(call) = current_call()
         {
             let earlier = CallOrigin::new(connection, id);

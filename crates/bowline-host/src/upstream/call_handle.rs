@@ -1,10 +1,10 @@
 //! A handle to a running call: where its notifications go, and who answers its questions.
 
+use crate::tap::current_call;
 use bowline_proto::{
     caller::Caller,
     service::{Call, CallNotification, ClientView, Notifier},
 };
-use crate::tap::current_call;
 use bowline_server::CallOrigin;
 use bowline_types::{InputRequest, LogMessageParams, ProgressParams, RawJson, RpcError};
 use std::{

@@ -42,11 +42,7 @@ impl Body {
     pub(super) fn as_whole(&self) -> Option<&Bytes> {
         match &self.0 {
             Kind::Whole(bytes) => bytes.as_ref(),
-            Kind::Response(..)
-            | Kind::Call(_)
-            | Kind::Listen(_)
-            | Kind::Session(_)
-            | Kind::Stream(_) => None,
+            Kind::Response(..) | Kind::Call(_) | Kind::Listen(_) | Kind::Session(_) | Kind::Stream(_) => None,
         }
     }
 

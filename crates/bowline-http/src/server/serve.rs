@@ -416,12 +416,16 @@ impl Answer for HttpService {
         let endpoint = self.clone();
         if path == options.path || options.sse_path.as_deref() == Some(path) {
             let (mut parts, body) = request.into_parts();
-            return Box::pin(async move { Ok(tracked(endpoint.respond_to(&mut parts, body).await, running)) });
+            return Box::pin(
+                async move { Ok(tracked(endpoint.respond_to(&mut parts, body).await, running)) },
+            );
         }
         #[cfg(feature = "issuer")]
         if let Some(issuer) = self.issuer().filter(|issuer| issuer.has_path(path)) {
             let issuer = issuer.clone();
-            return Box::pin(async move { Ok(tracked(endpoint.answer_issuer(issuer, request).await, running)) });
+            return Box::pin(
+                async move { Ok(tracked(endpoint.answer_issuer(issuer, request).await, running)) },
+            );
         }
         // The body is not read, and what it holds need not be sent to another thread.
         let request = request.map(drop);

@@ -1,5 +1,11 @@
 //! Forms: from a JSON Schema to fields, and from arguments to errors at their fields.
 
+mod check;
+mod plan;
+
+pub(crate) use check::check;
+pub(crate) use plan::{plan, plan_of_arguments};
+
 use crate::render::Shown;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,5 +1,14 @@
 //! Turns text and results of servers into trees that the page draws with text nodes only.
 
+mod markdown;
+mod result;
+mod table;
+mod text;
+
+pub(crate) use markdown::{link_target, markdown};
+pub(crate) use result::{content_parts, prompt_messages, resource_parts};
+pub(crate) use table::table;
+
 use serde::Serialize;
 
 /// Text of a server. Hidden, bidirectional and control characters are replaced by visible ones.

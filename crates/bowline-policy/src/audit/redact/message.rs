@@ -156,8 +156,14 @@ mod tests {
 
     #[test]
     fn values_with_secret_names_and_known_secrets_are_replaced() {
-        check(r#"{"apiKey":"x","n":{"password":{"a":[1,"b"]}},"z":1}"#, r#"{"apiKey":"***","n":{"password":{"a":["***","***"]}},"z":1}"#);
-        check(r#"{"text":"say hunter2 now","m":198765,"\u0061piKey":"y"}"#, r#"{"text":"say *** now","m":"***","\u0061piKey":"***"}"#);
+        check(
+            r#"{"apiKey":"x","n":{"password":{"a":[1,"b"]}},"z":1}"#,
+            r#"{"apiKey":"***","n":{"password":{"a":["***","***"]}},"z":1}"#,
+        );
+        check(
+            r#"{"text":"say hunter2 now","m":198765,"\u0061piKey":"y"}"#,
+            r#"{"text":"say *** now","m":"***","\u0061piKey":"***"}"#,
+        );
         check(r#"{"text":"\u0068unter2"}"#, r#"{"text":"***"}"#);
         check("line with hunter2", "line with ***");
         check(r#"{"api_key":"unfinished"#, r#"{"api_key":"***""#);

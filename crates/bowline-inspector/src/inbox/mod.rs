@@ -1,5 +1,10 @@
 //! The Inbox: questions of the gate that wait for a person, shown in the page and in the terminal.
 
+mod gate;
+mod view;
+
+pub(crate) use gate::{AnswerError, Beside, Questions};
+
 use crate::{
     form::FormPlan,
     render::{LinkTarget, Shown},

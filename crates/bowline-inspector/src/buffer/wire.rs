@@ -1,0 +1,151 @@
+//! Reads what a head needs from a message.
+
+use crate::events::{Kind, Status};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The longest name in a head.
+const MAX_NAME: usize = 200;
+
+/// What a head says about a message.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parts {
+    pub(super) kind: Kind,
+    pub(super) id: Option<String>,
+    pub(super) method: Option<String>,
+    pub(super) name: Option<String>,
+    /// The request that a cancellation or progress is about, as JSON text.
+    pub(super) about: Option<String>,
+    pub(super) status: Option<Status>,
+    pub(super) code: Option<i64>,
+    /// Name, version and revision of a client that introduces itself.
+    pub(super) client: Option<(String, Option<String>, Option<String>)>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "requestId")]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Initialize<'a> {
+    #[serde(borrow, default, rename = "protocolVersion")]
+    protocol_version: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "clientInfo")]
+    client_info: ClientInfo<'a>,
+}
+
+#[derive(Deserialize)]
+struct ClientInfo<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    version: Option<Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Outcome<'a> {
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+    #[serde(borrow, default, rename = "resultType")]
+    result_type: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    action: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    code: i64,
+}
+
+/// Reads a message. What is not a JSON-RPC message is [`Kind::Other`].
+pub(super) fn read(frame: &[u8]) -> Parts {
+    let nothing = |kind| Parts {
+        kind,
+        id: None,
+        method: None,
+        name: None,
+        about: None,
+        status: None,
+        code: None,
+        client: None,
+    };
+    let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(frame) else { return nothing(Kind::Other) };
+    let id = envelope.id.map(|id| cut(id.get())).filter(|id| id != "null");
+    let Some(method) = envelope.method else {
+        let (status, code) = outcome(envelope.result, envelope.error);
+        let kind = if status.is_some() { Kind::Response } else { Kind::Other };
+        return Parts { id, status, code, ..nothing(kind) };
+    };
+    let raw = envelope.params.map_or("{}", RawValue::get);
+    let params = serde_json::from_str::<Params<'_>>(raw).unwrap_or_default();
+    let client = (method == "initialize").then(|| {
+        let params = serde_json::from_str::<Initialize<'_>>(raw).ok()?;
+        let ClientInfo { name, version } = params.client_info;
+        Some((cut(&name), version.as_deref().map(cut), params.protocol_version.as_deref().map(cut)))
+    });
+    Parts {
+        about: params.request_id.or(params.progress_token).map(|id| cut(id.get())),
+        name: params.name.or(params.uri).as_deref().map(cut),
+        method: Some(cut(&method)),
+        client: client.flatten(),
+        ..nothing(if id.is_some() { Kind::Request } else { Kind::Notification })
+    }
+    .with_id(id)
+}
+
+impl Parts {
+    fn with_id(mut self, id: Option<String>) -> Self {
+        self.id = id;
+        self
+    }
+}
+
+fn outcome(result: Option<&RawValue>, error: Option<&RawValue>) -> (Option<Status>, Option<i64>) {
+    if let Some(error) = error {
+        let code = serde_json::from_str::<Failure>(error.get()).ok().map(|failure| failure.code);
+        return (Some(Status::Rejected), code);
+    }
+    let Some(result) = result else { return (None, None) };
+    let outcome = serde_json::from_str::<Outcome<'_>>(result.get()).unwrap_or_default();
+    let status = match (outcome.is_error, outcome.result_type.as_deref(), outcome.action.as_deref()) {
+        (true, ..) => Status::ToolError,
+        (_, Some("input_required" | "inputRequired"), _) => Status::InputRequired,
+        (_, _, Some("accept")) => Status::Accepted,
+        (_, _, Some("decline")) => Status::Declined,
+        (_, _, Some("cancel")) => Status::Cancelled,
+        _ => Status::Done,
+    };
+    (Some(status), None)
+}
+
+/// Makes a text visible and short.
+pub(super) fn cut(text: &str) -> String {
+    let mut end = text.len().min(MAX_NAME);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    bowline_text::visible(text.get(..end).unwrap_or_default())
+}
