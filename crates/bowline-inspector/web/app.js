@@ -128,6 +128,7 @@ async function later() {
   const [keys, palette] = await Promise.all([import("./core/keys.js"), import("./core/palette.js")]);
   byId("search-key").textContent = `${keys.modifier} K`;
   keys.listen();
+  if (key.peek() !== null) import("./inbox/notify.js").then((notify) => notify.start());
   keys.bind("mod+k", "Search or run", () => palette.open());
   keys.bind("/", "Find in this view", () => {
     const field = /** @type {HTMLElement | null} */ (document.querySelector("main [data-find]"));

@@ -47,7 +47,11 @@ export function grid(options) {
   let anchor = /** @type {{ key: string | number, offset: number } | null} */ (null);
   let hasFocus = false;
 
-  const observer = new ResizeObserver(() => height.set(body.clientHeight));
+  const observer = new ResizeObserver(() => {
+    height.set(body.clientHeight);
+    // The head keeps its columns above those of the rows, whatever the width of the scroll bar.
+    head.style.marginRight = `${body.offsetWidth - body.clientWidth}px`;
+  });
   observer.observe(body);
   cleanup(() => observer.disconnect());
 

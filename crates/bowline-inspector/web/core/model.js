@@ -1,6 +1,7 @@
 // What the host knows, as signals: servers, entries, questions. Each is queried again when its counter changes.
 import { signal } from "./signal.js";
 import { grade, key, query } from "./api.js";
+import { assignHues } from "./text.js";
 import * as stream from "./stream.js";
 import * as store from "../traffic/store.js";
 
@@ -60,6 +61,7 @@ export const refreshOverview = section(
   (/** @type {Overview} */ value) => {
     skew.set(value.now - Date.now());
     grade.set(value.grade === "control" ? "control" : "view");
+    assignHues(value.servers.map((server) => server.name));
     overview.set(value);
   },
 );

@@ -199,10 +199,13 @@ export function flush() {
       try {
         each.start();
       } catch (error) {
-        reportError(error);
+        console.error(error);
       }
     }
   }
+  if (queue.size === 0) return;
+  queue.clear();
+  console.error("effects set what they read, again and again");
 }
 
 /**

@@ -13,6 +13,32 @@ export const run = signal(/** @type {string | null} */ (null));
 /** After this many milliseconds without an answer the host counts as gone. */
 const GONE_AFTER = 10_000;
 
+/** Whether a hidden tab would like to keep its connection. */
+let wanted = () => false;
+
+/**
+ * Lets one hidden tab keep its connection while `wants` says so.
+ * @param {() => boolean} wants
+ */
+export function keepWhileHidden(wants) {
+  wanted = wants;
+}
+
+/**
+ * Returns whether this hidden tab is the one that keeps its connection. A Web Lock decides, until the tab is visible again.
+ * @returns {Promise<boolean>}
+ */
+function isKeeper() {
+  if (!wanted()) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    navigator.locks.request("bowline.notifier", { ifAvailable: true }, (lock) => {
+      resolve(lock !== null);
+      if (!lock) return;
+      return new Promise((/** @type {(value?: unknown) => void} */ release) => document.addEventListener("visibilitychange", () => release(), { once: true }));
+    });
+  });
+}
+
 /**
  * Reads lines from a stream of bytes.
  * @param {ReadableStream<Uint8Array>} body
@@ -49,7 +75,7 @@ export function follow(cursor, use, restarted = () => {}) {
   let stopped = false;
 
   async function connect() {
-    if (abort || stopped || document.hidden) return;
+    if (abort || stopped) return;
     const control = new AbortController();
     abort = control;
     try {
@@ -86,14 +112,18 @@ export function follow(cursor, use, restarted = () => {}) {
     if (lostAt === 0) lostAt = Date.now();
     state.set(Date.now() - lostAt > GONE_AFTER ? "gone" : "lost");
     attempt += 1;
+    if (document.hidden && !wanted()) return;
     setTimeout(connect, Math.min(2000, 150 * 2 ** Math.min(attempt, 5)));
   }
 
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden) {
-      abort?.abort();
-      abort = null;
-    } else connect();
+  document.addEventListener("visibilitychange", async () => {
+    if (!document.hidden) {
+      connect();
+      return;
+    }
+    if ((await isKeeper()) || !document.hidden) return;
+    abort?.abort();
+    abort = null;
   });
   connect();
 }

@@ -142,8 +142,9 @@ export function duration(ms) {
   const seconds = ms / 1000;
   if (seconds < 9.995) return `${seconds.toFixed(2)} s`;
   if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
@@ -179,11 +180,24 @@ export function remaining(seconds) {
   return `${Math.floor(whole / 60)}:${two(whole % 60)}`;
 }
 
+/** @type {Map<string, number>} */
+const hues = new Map();
+
+/**
+ * Gives the configured servers different hues, as long as there are enough.
+ * @param {readonly string[]} names
+ */
+export function assignHues(names) {
+  for (const name of [...names].sort()) if (!hues.has(name)) hues.set(name, (hues.size * 3 + 3) % 8);
+}
+
 /**
  * The hue of a server: the same name always has the same one.
  * @param {string} name
  */
 export function hue(name) {
+  const assigned = hues.get(name);
+  if (assigned !== undefined) return assigned;
   let sum = 0;
   for (let index = 0; index < name.length; index += 1) sum = (sum * 31 + name.charCodeAt(index)) >>> 0;
   return sum % 8;

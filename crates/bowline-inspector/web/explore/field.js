@@ -193,7 +193,7 @@ function number(part) {
 function toggle(part) {
   const { lens } = part;
   return h("label", { class: "choice" },
-    h("input", { ...common(part), type: "checkbox", checked: () => lens.get() === true, indeterminate: () => typeof lens.get() !== "boolean",
+    h("input", { ...common(part), type: "checkbox", checked: () => lens.get() === true, indeterminate: () => lens.get() === null,
       onchange: (/** @type {Event} */ event) => lens.set(/** @type {HTMLInputElement} */ (event.target).checked) }),
     () => (typeof lens.get() === "boolean" ? String(lens.get()) : h("span", { class: "muted" }, lens.get() === null ? "null" : "not set")));
 }

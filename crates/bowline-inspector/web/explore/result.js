@@ -123,7 +123,7 @@ function headline(result) {
   const [word, className, name] = VERDICTS[result.verdict] ?? ["Done", "ok", "check"];
   const code = result.error?.code;
   const extra = result.verdict === "done" && result.fits_schema === true ? ", fits its output schema" : result.verdict === "rejected" && code !== undefined ? ` (${code})` : "";
-  return h("span", { class: `status verdict ${className}` }, icon(name), h("b", null, word), extra);
+  return h("span", { class: `status verdict ${className}` }, icon(name), h("span", null, h("b", null, word), extra));
 }
 
 /** @param {ResultView} result */

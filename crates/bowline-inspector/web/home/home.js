@@ -119,13 +119,13 @@ function row(server) {
     h("tr", null,
       h("th", { scope: "row" }, h("a", { href: format("server", [name]), class: "server-name" }, h("span", { class: "mark" }), h("span", { class: "ellipsis" }, line(name, 60)))),
       h("td", null, () => stateWord(server().state)),
-      h("td", { class: "muted" }, () => server().revision ?? "–"),
-      h("td", { class: "number" }, () => number(tools())),
+      h("td", { class: "muted nowrap only-wide" }, () => server().revision ?? "–"),
+      h("td", { class: "number only-wide" }, () => number(tools())),
       h("td", { class: "number only-wide" }, () => number(server().tokens)),
       h("td", { class: "number" }, () => count(server().calls)),
       h("td", { class: () => `number${server().failed > 0 ? " error" : ""}` }, () => count(server().failed)),
       h("td", { class: "number" }, () => (median() === undefined ? "–" : duration(median()))),
-      h("td", { class: "activity" }, () => sparkline(() => activity().get(name), `Calls of ${name} in the last 15 minutes`))),
+      h("td", { class: "activity only-wide" }, () => sparkline(() => activity().get(name), `Calls of ${name} in the last 15 minutes`))),
     show(() => broken() || server().reason, () =>
       h("tr", { class: "reason" }, h("td", { colspan: "9" }, h("div", { class: "reason-box" },
         h("div", { class: "reason-text" }, () => (server().state === "needs_approval" && !server().reason ? "Another person configured this server. Approve it in the terminal." : told(server().reason))),
@@ -169,9 +169,9 @@ function servers() {
     h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Servers" },
       h("table", { class: "servers" },
         h("thead", null, h("tr", null,
-          h("th", { scope: "col" }, "Server"), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Speaks"),
-          h("th", { scope: "col", class: "number" }, "Tools"), h("th", { scope: "col", class: "number only-wide", title: "About how many tokens the tool definitions cost" }, "Tokens"),
-          h("th", { scope: "col", class: "number" }, "Calls"), h("th", { scope: "col", class: "number" }, "Failed"), h("th", { scope: "col", class: "number" }, "Median"), h("th", { scope: "col" }, "Activity"))),
+          h("th", { scope: "col" }, "Server"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "only-wide" }, "Speaks"),
+          h("th", { scope: "col", class: "number only-wide" }, "Tools"), h("th", { scope: "col", class: "number only-wide", title: "About how many tokens the tool definitions cost" }, "Tokens"),
+          h("th", { scope: "col", class: "number" }, "Calls"), h("th", { scope: "col", class: "number" }, "Failed"), h("th", { scope: "col", class: "number" }, "Median"), h("th", { scope: "col", class: "only-wide" }, "Activity"))),
         each(() => overview()?.servers ?? [], (server) => server.name, row))));
 }
 

@@ -1,16 +1,14 @@
 // Inbox: questions that wait for a person, and those that were answered.
-import { cleanup, computed, effect, scope, signal } from "../core/signal.js";
+import { cleanup, computed, effect, scope } from "../core/signal.js";
 import { each, fill, h, icon, show } from "../core/dom.js";
-import { recall, remember } from "../core/api.js";
 import { format, place } from "../core/route.js";
 import { inbox } from "../core/model.js";
 import { announce } from "../core/dialog.js";
 import { hour, hue, line, plural } from "../core/text.js";
-import { kindWords, question, title } from "./question.js";
+import { notify, setNotify } from "./notify.js";
+import { kindWords, question } from "./question.js";
 
 /** @typedef {import("../api").InboxQuestion} InboxQuestion */
-
-const notify = signal(recall("notify") === "on");
 
 /** Renders the view. */
 export function inboxView() {
@@ -55,10 +53,7 @@ export function inboxView() {
 /** @param {Event} event */
 async function switchNotify(event) {
   const box = /** @type {HTMLInputElement} */ (event.target);
-  const on = box.checked && "Notification" in globalThis && (await Notification.requestPermission()) === "granted";
-  notify.set(on);
-  box.checked = on;
-  remember("notify", on ? "on" : null);
+  box.checked = await setNotify(box.checked);
 }
 
 /**
@@ -83,5 +78,3 @@ function empty(gone) {
   return h("div", { class: "blank" }, icon("inbox"), h("h2", null, gone ? "This question is gone" : "Nothing waits for you"),
     h("p", null, gone ? "It was answered elsewhere, or the call ended." : "Calls that a rule asks about, tools that changed, forms and pages that a server wants you to see, and requests to a model arrive here and in the terminal at the same time."));
 }
-
-export { title };

@@ -363,7 +363,7 @@ function list({ flat, selected, collapsed, tick, rowHeight }) {
 function drawCells(item, cells, scale) {
   const { row } = item;
   const [time, who, what, status, took, bar] = /** @type {[HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement]} */ (cells);
-  fill(time, thread(item), h("span", { class: "time" }, item.level === 1 ? clock(row.at) : `+${duration(Math.max(0, row.at - row.root.at))}`));
+  fill(time, thread(item), h("span", { class: "time" }, item.level === 1 ? [clock(row.at).slice(0, 8), h("span", { class: "only-wide" }, clock(row.at).slice(8))] : `+${duration(Math.max(0, row.at - row.root.at))}`));
   const [from, to] = ends(row);
   fill(who, row.kind === "gap" ? null : [row.server || row.kind === "output" ? h("span", { class: "mark" }) : null, h("span", { class: "ellipsis" }, line(from, 40), to ? [h("span", { class: "muted" }, " → "), line(to, 40)] : null)]);
   fill(what, whatCell(row));
