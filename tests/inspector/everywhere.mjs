@@ -1,0 +1,129 @@
+// What holds for every view: accessibility, keyboard, layout, screenshots, no complaint of the browser.
+import { join } from "node:path";
+import { axeSource, shots, test, until, WAIT } from "./harness.mjs";
+
+export function everywhere(world) {
+  const { page, assert, complaints, context } = world;
+  const states = [
+    ["home", "#/", ".home"],
+    ["explore", "#/explore", ".entries a.entry"],
+    ["explore-form", "#/explore/forms/tool/nested", ".call-form"],
+    ["explore-result", "#/explore/forms/tool/echo", ".call-form"],
+    ["traffic", "#/traffic", ".grid-body .grid-row"],
+    ["traffic-call", "CALL", ".detail-body"],
+    ["inbox", "#/inbox", ".inbox-list"],
+    ["server", "#/server/forms", ".server-body"],
+  ];
+  const place = async (hash) => {
+    if (hash !== "CALL") return hash;
+    const { body } = await world.api("/api/query", { query: "calls", after: 0 });
+    return `#/traffic/${body.heads.filter((head) => head.kind === "request" && head.leg === "client" && head.method === "tools/call").at(-1)?.seq ?? 1}`;
+  };
+  const check = async (label) => {
+    const result = await page.evaluate(async () => {
+      const found = await globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] });
+      return found.violations.map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+    });
+    return result.map((each) => `${label}: ${each}`);
+  };
+
+  for (const theme of ["light", "dark"]) {
+    for (const width of [1280, 390]) {
+      test(`axe_is_clean_and_nothing_overflows_${theme}_${width}`, async () => {
+        await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
+        await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+        await world.open("#/");
+        const problems = [];
+        for (const [name, hash, selector] of states) {
+          const where = await place(hash);
+          await page.evaluate((to) => { location.hash = to; }, where);
+          await page.locator(selector).first().waitFor({ timeout: WAIT });
+          await page.waitForTimeout(400);
+          if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(await axe());
+          problems.push(...(await check(name)));
+          const [scroll, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+          if (scroll > inner) problems.push(`${name}: ${scroll} px wide in ${inner} px`);
+          await page.screenshot({ path: join(shots, `${name}-${theme}-${width}.png`) });
+        }
+        await page.setViewportSize({ width: 1280, height: 800 });
+        await page.emulateMedia({ colorScheme: "light", reducedMotion: "no-preference" });
+        assert.deepEqual(problems, []);
+      });
+    }
+  }
+  let axeText = "";
+  async function axe() {
+    if (axeText === "") axeText = (await import("node:fs")).readFileSync(axeSource, "utf8");
+    return axeText;
+  }
+
+  test("nothing_overflows_at_400_percent", async () => {
+    await page.setViewportSize({ width: 320, height: 256 });
+    for (const hash of ["#/", "#/explore", "#/explore/forms/tool/nested", "#/inbox", "#/server/forms"]) {
+      await world.open(hash);
+      await page.waitForTimeout(300);
+      const [scroll, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(scroll <= inner, `${hash}: ${scroll} > ${inner}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  test("everything_works_by_keyboard", async () => {
+    await world.open("#/");
+    await page.waitForSelector(".home");
+    await page.locator("#main").focus();
+    await page.keyboard.press("g");
+    await page.keyboard.press("t");
+    await page.waitForSelector("[role=treegrid]");
+    await page.locator(".grid-body .grid-row").first().waitFor();
+    await page.keyboard.press("/");
+    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), "Filter");
+    await page.keyboard.type("method:tools/call");
+    await page.keyboard.press("Escape");
+    await until("rows of the filter", async () => (await page.locator(".grid-body .grid-row:not([hidden])").count()) > 0);
+    await page.locator(".grid-row[tabindex='0']").first().focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("ArrowLeft");
+    await until("the row is closed", () => page.evaluate(() => document.activeElement?.getAttribute("aria-expanded") === "false"));
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".detail-body");
+    await page.keyboard.press("Escape");
+    await until("the detail is closed", async () => !(await page.locator(".detail-body").isVisible()));
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("forms echo");
+    await page.keyboard.press("Enter");
+    await page.locator(".item-name", { hasText: "echo" }).waitFor({ timeout: WAIT });
+    await page.keyboard.press("?");
+    await page.getByRole("heading", { name: "Help" }).waitFor();
+    await world.shot("help-light-1280");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("dialog[open]").count(), 0);
+  });
+
+  test("the_palette_finds_tools", async () => {
+    await world.open("#/");
+    await page.keyboard.press("Control+k");
+    await page.locator(".palette input").fill("nested");
+    await page.locator(".palette [role=option]", { hasText: "nested" }).first().waitFor({ timeout: WAIT });
+    await world.shot("palette-light-1280");
+    await page.keyboard.press("Escape");
+  });
+
+  test("the_first_load_is_small", async () => {
+    const fresh = await context.newPage();
+    const seen = [];
+    fresh.on("request", (request) => { if (!request.url().includes("/api/") && !request.url().startsWith("data:")) seen.push(request.url()); });
+    await fresh.goto(`${world.host.origin}/`);
+    await fresh.waitForSelector(".home");
+    const first = seen.length;
+    const timing = await fresh.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
+    console.log(`  first load: about ${first} requests at first view, first paint ${Math.round(timing)} ms`);
+    if (process.env.BUDGETS === "strict") assert.ok(timing < 300);
+    await fresh.close();
+  });
+
+  test("no_console_error", async () => assert.deepEqual(complaints, []));
+}
