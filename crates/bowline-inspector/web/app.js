@@ -127,6 +127,7 @@ function views() {
 async function later() {
   const [keys, palette] = await Promise.all([import("./core/keys.js"), import("./core/palette.js")]);
   byId("search-key").textContent = `${keys.modifier} K`;
+  byId("search").setAttribute("aria-label", `Search or run… ${keys.modifier} K`);
   keys.listen();
   if (key.peek() !== null) import("./inbox/notify.js").then((notify) => notify.start());
   keys.bind("mod+k", "Search or run", () => palette.open());

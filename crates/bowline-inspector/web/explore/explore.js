@@ -128,7 +128,7 @@ function detail({ server, entry }) {
         h("h1", { class: "item-name" }, h("span", { class: "mark" }), h("span", { class: "muted" }, `${line(server, 60)} / `), ...told(entry.label)),
         h("div", { class: "tags" }, h("span", { class: "tag" }, entry.kind), ...hintTags(entry.hints), entry.has_output_schema ? h("span", { class: "tag" }, "typed result") : null)),
       entry.title && entry.title.text !== entry.label.text ? h("p", { class: "item-title" }, ...told(entry.title)) : null,
-      entry.description ? h("div", { class: "description" }, ...told(entry.description)) : null,
+      entry.description ? h("div", { class: "description", tabindex: "0", role: "group", "aria-label": "Description" }, ...told(entry.description)) : null,
       h("details", { class: "item-details" }, h("summary", null, "Details"),
         h("dl", { class: "pairs" },
           h("dt", null, "Name at the gateway"), h("dd", null, h("code", null, line(entry.gateway_name, 300))),

@@ -128,7 +128,7 @@ function row(server) {
       h("td", { class: "activity only-wide" }, () => sparkline(() => activity().get(name), `Calls of ${name} in the last 15 minutes`))),
     show(() => broken() || server().reason, () =>
       h("tr", { class: "reason" }, h("td", { colspan: "9" }, h("div", { class: "reason-box" },
-        h("div", { class: "reason-text" }, () => (server().state === "needs_approval" && !server().reason ? "Another person configured this server. Approve it in the terminal." : told(server().reason))),
+        h("div", { class: "reason-text", tabindex: "0", role: "group", "aria-label": "Reason" }, () => (server().state === "needs_approval" && !server().reason ? "Another person configured this server. Approve it in the terminal." : told(server().reason))),
         h("div", { class: "actions" },
           show(() => server().controllable && server().state !== "needs_approval", () => actButton("Restart", "again", () => act({ action: "restart", server: name }))),
           h("a", { class: "button", href: format("server", [name]) }, icon("output"), "Output")))))));

@@ -50,10 +50,10 @@ export function server() {
 function body(detail) {
   const summary = () => detail().summary;
   const name = () => summary().name;
-  const pair = (/** @type {string} */ label, /** @type {() => any} */ value) => show(() => {
+  const pair = (/** @type {string} */ label, /** @type {() => any} */ value) => () => {
     const now = value();
-    return now !== undefined && now !== null && now !== "";
-  }, () => h("div", { class: "pair" }, h("dt", null, label), h("dd", null, () => value())));
+    return now === undefined || now === null || now === "" ? null : h("div", { class: "pair" }, h("dt", null, label), h("dd", null, now));
+  };
   const running = () => summary().state === "ready" || summary().state === "starting";
   return h("div", { class: "server-body" },
     h("div", { class: "server-head" },
