@@ -82,6 +82,11 @@ export function grid(options) {
     if (from < body.scrollTop) body.scrollTop = from;
     else if (from + rowHeight > body.scrollTop + body.clientHeight) body.scrollTop = from + rowHeight - body.clientHeight;
     top.set(body.scrollTop);
+    // Whoever moves away from the newest row does not want to be taken back to it.
+    const rows = options.rows();
+    following.set(index >= rows.length - 1);
+    const first = rows[Math.floor(body.scrollTop / rowHeight)];
+    anchor = first === undefined ? null : { key: options.key(first), offset: body.scrollTop % rowHeight };
   }
 
   /** @param {number} index */
