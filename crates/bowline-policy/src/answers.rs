@@ -12,7 +12,13 @@ use super::definition::Digest;
 use super::gate::{Covers, Scope};
 use super::rules::Action;
 use super::store::{Document, Store, StoreError, VERSION, Writers};
+use bowline_proto::caller::user_of;
 use bowline_text::{parse_rfc3339, rfc3339};
+
+/// How many answers of one authenticated user are stored, in memory and in the file each.
+const MAX_PER_USER: usize = 1_000;
+/// How many bytes of names and digests they take.
+const MAX_BYTES_PER_USER: usize = 512 * 1024;
 
 /// The subject of an answer. An answer applies to exactly this subject.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -122,6 +128,12 @@ impl Remembered {
     fn holds(&self, project: Option<&str>, now: SystemTime) -> bool {
         let here = self.project.as_deref().is_none_or(|project_of| Some(project_of) == project);
         here && self.expires.is_none_or(|end| now < end)
+    }
+
+    /// Returns the approximate size in bytes.
+    fn weight(&self) -> usize {
+        let texts = [&self.name, &self.definition, &self.arguments, &self.principal, &self.identity];
+        self.server.len() + texts.into_iter().flatten().map(String::len).sum::<usize>()
     }
 
     fn order(&self) -> impl Ord + use<> {
@@ -240,11 +252,12 @@ impl Answers {
         let lasting = scope == Scope::Always || project.is_some();
         match &self.file {
             Some(file) if lasting => {
-                file.update(|document: &mut File| put(&mut document.answers, kept, topic, now))
+                let put = file.update(|document: &mut File| put(&mut document.answers, kept, topic, now))?;
+                put.map_err(|reason| StoreError::damaged(file.path(), None, reason))
             }
             _ => {
-                put(&mut self.run.lock().unwrap_or_else(PoisonError::into_inner), kept, topic, now);
-                Ok(())
+                let put = put(&mut self.run.lock().unwrap_or_else(PoisonError::into_inner), kept, topic, now);
+                put.map_err(|reason| StoreError::damaged(Path::new("answers of this run"), None, reason))
             }
         }
     }
@@ -266,13 +279,33 @@ impl Answers {
     }
 }
 
-fn put(answers: &mut Vec<Remembered>, new: Remembered, topic: &Topic, now: SystemTime) {
+/// Adds an answer, unless its user has too many. Users of a shared gateway must not fill the file for everybody.
+fn put(
+    answers: &mut Vec<Remembered>,
+    new: Remembered,
+    topic: &Topic,
+    now: SystemTime,
+) -> Result<(), &'static str> {
     answers.retain(|kept| {
         let replaced = kept.is_about(topic) && kept.project == new.project;
         !replaced && kept.expires.is_none_or(|end| now < end)
     });
+    if let Some(user) = new.principal.as_deref().map(|principal| user_of(&principal.into())) {
+        let is_of_user = |kept: &&Remembered| {
+            kept.principal.as_deref().is_some_and(|other| user_of(&other.into()) == user)
+        };
+        let (mut count, mut bytes) = (1, new.weight());
+        for kept in answers.iter().filter(is_of_user) {
+            count += 1;
+            bytes += kept.weight();
+        }
+        if count > MAX_PER_USER || bytes > MAX_BYTES_PER_USER {
+            return Err("this user has too many remembered answers; revoke some with `bowline answers`");
+        }
+    }
     answers.push(new);
     answers.sort_by_key(Remembered::order);
+    Ok(())
 }
 
 /// Serializes a time as text.
@@ -459,5 +492,40 @@ mod tests {
             assert!(error.to_string().contains(what), "{error}");
             assert!(Answers::open(&path).is_err());
         }
+    }
+
+    #[test]
+    fn one_user_cannot_fill_the_store() {
+        let folder = Folder::new("answers-full");
+        let file = Answers::open(folder.join("answers.json")).unwrap();
+        let mut long = topic();
+        long.principal = Some(r#"["https://as.example","eve","app"]"#.to_owned());
+        long.name = Some("n".repeat(300 * 1024));
+        let remember = |answers: &Answers, topic: &Topic, scope: Scope| {
+            answers.remember(topic, Answered::Allow, scope, None, None, at(0))
+        };
+        remember(&file, &long, Scope::Always).unwrap();
+        // Another client of the same user, and another tool.
+        long.principal = Some(r#"["https://as.example","eve","other"]"#.to_owned());
+        long.name = Some("m".repeat(300 * 1024));
+        let error = remember(&file, &long, Scope::Always).unwrap_err();
+        assert!(error.to_string().contains("too many remembered answers"), "{error}");
+        long.principal = Some(r#"["https://as.example","ada","app"]"#.to_owned());
+        remember(&file, &long, Scope::Always).unwrap();
+        assert_eq!(file.kept().unwrap().len(), 2);
+
+        let memory = Answers::in_memory();
+        let numbered = |number: usize| Topic {
+            principal: Some("eve".to_owned()),
+            name: Some(format!("tool-{number}")),
+            ..topic()
+        };
+        for number in 0..MAX_PER_USER {
+            remember(&memory, &numbered(number), Scope::Run).unwrap();
+        }
+        remember(&memory, &numbered(MAX_PER_USER), Scope::Run).unwrap_err();
+        // An answer that replaces one needs no more space, and the only user of a machine has no limit.
+        remember(&memory, &numbered(7), Scope::Run).unwrap();
+        remember(&memory, &topic(), Scope::Run).unwrap();
     }
 }

@@ -161,6 +161,24 @@ impl Caller {
     }
 }
 
+/// Returns whose limits a principal counts for: the user, whichever client it uses. A user can have any number of clients.
+///
+/// A principal that does not come from an access token is a user itself.
+///
+/// ```
+/// use bowline_proto::caller::user_of;
+///
+/// let user = user_of(&r#"["https://login.example.com","ada","notes-app"]"#.into());
+/// assert_eq!(&*user, r#"["https://login.example.com","ada"]"#);
+/// assert_eq!(&*user_of(&"ada".into()), "ada");
+/// ```
+#[must_use]
+pub fn user_of(principal: &Arc<str>) -> Arc<str> {
+    let parts: Result<(String, String, Option<String>), _> = serde_json::from_str(principal);
+    let user = parts.ok().and_then(|(issuer, subject, _)| RawJson::of(&[issuer, subject]).ok());
+    user.map_or_else(|| Arc::clone(principal), |user| user.as_str().into())
+}
+
 /// Prints everything but the claims, which can be personal.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -305,6 +305,17 @@ impl Subscriptions {
         }
     }
 
+    /// Requires the scopes of resources from another token, for the resources that a legacy client has subscribed to.
+    pub fn set_subscriber(&mut self, profile: &Profile, subscriber: &Subscriber) {
+        let Some(listener) = self.legacy.as_mut().filter(|listener| !listener.interest.uris.is_empty())
+        else {
+            return;
+        };
+        let access = std::mem::take(&mut listener.access).with_scopes(profile, subscriber);
+        listener.news.uris.retain(|uri| access.check(uri).is_ok());
+        listener.access = access;
+    }
+
     /// Handles `resources/unsubscribe`.
     pub fn unsubscribe(&mut self, uri: &str) {
         if let Some(listener) = &mut self.legacy {

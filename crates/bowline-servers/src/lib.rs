@@ -32,7 +32,13 @@ pub use files::Files;
 pub use git::Git;
 pub use web::Web;
 
-use bowline::server::{Server, middleware::RateLimit};
+use bowline::{
+    server::{
+        Outcome, Server,
+        middleware::{RateLimit, from_fn},
+    },
+    types::{Method, RpcError},
+};
 use std::{fmt, time::Duration};
 
 /// A directory or repository cannot be served.
@@ -62,6 +68,22 @@ pub fn rate_limited(server: Server, calls_per_minute: u32) -> Server {
         return server;
     }
     server.layer(RateLimit::new(calls_per_minute, Duration::from_secs(60)))
+}
+
+/// Explains calls of tools that a read-only server does not have.
+fn read_only(server: Server, tools: &'static [&'static str]) -> Server {
+    server.layer(from_fn(move |call, next| async move {
+        let name = match call.method.known() {
+            Some(Method::CallTool) => call.params.name().ok(),
+            _ => None,
+        };
+        match name.and_then(|name| tools.iter().find(|tool| **tool == name)) {
+            Some(tool) => Outcome::Failed(RpcError::invalid_params(format!(
+                "unknown tool `{tool}`: this server is read-only; start it with `--write` to add the tool"
+            ))),
+            None => next.run(call).await,
+        }
+    }))
 }
 
 /// Combines the tools of both into one server named `files`.

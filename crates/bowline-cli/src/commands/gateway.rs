@@ -160,7 +160,8 @@ async fn serve(
             // Load balancers need time to notice `/readyz`. Ctrl-C does not wait.
             if signals.is_terminated() {
                 let delay = gateway.config().gateway.shutdown_delay;
-                tracing::info!(?delay, "shutting down; `/readyz` returns 503");
+                let seconds = delay.as_secs_f64();
+                tracing::info!(seconds, "shutting down; `/readyz` returns 503 until then");
                 tokio::time::sleep(delay).await;
             }
         };

@@ -2,7 +2,7 @@
 
 use super::UpstreamCall;
 use crate::upstream::CallerKey;
-use bowline_proto::service::ClientView;
+use bowline_proto::{caller::user_of, service::ClientView};
 use bowline_server::transport::random_id;
 use std::{
     collections::HashMap,
@@ -57,7 +57,7 @@ impl<T> ParkedCalls<T> {
     ) -> Result<String, Box<(UpstreamCall, T)>> {
         self.sweep();
         let mut parked = self.parked();
-        let (caller, user) = (CallerKey::quota(client), client.principal.clone());
+        let (caller, user) = (CallerKey::quota(client), client.principal.as_ref().map(user_of));
         if !is_allowed(
             parked.values().map(|parked| (&parked.caller, parked.user.as_ref())),
             &caller,

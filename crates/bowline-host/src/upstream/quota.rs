@@ -1,6 +1,7 @@
 //! Limits calls per caller at a server, and per-client servers per user.
 
 use super::CallerKey;
+use bowline_proto::caller::user_of;
 use std::{
     collections::HashMap,
     fmt,
@@ -77,7 +78,7 @@ impl InstanceQuota {
     /// Counts one more server. Returns the reason if the limit is reached.
     pub(crate) fn take(self: &Arc<Self>, caller: &CallerKey) -> Result<InstanceSlot, String> {
         let InstanceLimit { total, per_user } = self.limit;
-        let user = caller.user();
+        let user = caller.user().map(|principal| user_of(&principal));
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.total >= total {
             return Err(format!(

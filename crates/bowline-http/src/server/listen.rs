@@ -7,7 +7,10 @@ use super::{
     retention::EVENT_OVERHEAD,
     service::Shared,
 };
-use bowline_proto::subscribe::{Change, Channel, Listen, Subscriptions};
+use bowline_proto::{
+    caller::user_of,
+    subscribe::{Change, Channel, Listen, Subscriptions},
+};
 use bowline_server::{
     ServerHandle, TaskFollowing,
     transport::{Listener, Sink},
@@ -89,7 +92,8 @@ const CALLER_SHARE: usize = 4;
 /// One open stream and the bytes of its filter. Both are released when it is dropped.
 struct ListenSlot {
     shared: Arc<Shared>,
-    principal: Option<Arc<str>>,
+    /// Whose limit the stream counts for.
+    user: Option<Arc<str>>,
     bytes: usize,
 }
 
@@ -103,7 +107,8 @@ impl ListenSlot {
         // A URI is stored as wanted, as subscribed, and once more when it changed.
         let uris = filter.resource_subscriptions.iter().flatten();
         let bytes: usize = uris.map(|uri| 3 * (uri.len() + EVENT_OVERHEAD)).sum();
-        let per_caller = match &principal {
+        let user = principal.as_ref().map(user_of);
+        let per_caller = match &user {
             Some(_) => shared.options.max_listens_per_principal,
             None => usize::MAX,
         };
@@ -111,19 +116,19 @@ impl ListenSlot {
         if open.total >= shared.options.max_listens || !shared.retention.has_room(bytes) {
             return Err("too many `subscriptions/listen` streams are open");
         }
-        if let Some(caller) = open.by_caller.get(&principal)
+        if let Some(caller) = open.by_caller.get(&user)
             && (caller.streams >= per_caller
                 || caller.bytes.saturating_add(bytes) > shared.retention.limit() / CALLER_SHARE)
         {
             return Err("this caller has too many `subscriptions/listen` streams open");
         }
         open.total += 1;
-        let caller = open.by_caller.entry(principal.clone()).or_default();
+        let caller = open.by_caller.entry(user.clone()).or_default();
         caller.streams += 1;
         caller.bytes += bytes;
         shared.retention.charge(bytes);
         drop(open);
-        Ok(Self { shared: Arc::clone(shared), principal, bytes })
+        Ok(Self { shared: Arc::clone(shared), user, bytes })
     }
 }
 
@@ -132,11 +137,11 @@ impl Drop for ListenSlot {
         self.shared.retention.release(self.bytes);
         let mut open = self.shared.listens.lock().unwrap_or_else(PoisonError::into_inner);
         open.total -= 1;
-        if let Some(caller) = open.by_caller.get_mut(&self.principal) {
+        if let Some(caller) = open.by_caller.get_mut(&self.user) {
             caller.streams -= 1;
             caller.bytes -= self.bytes;
             if caller.streams == 0 {
-                open.by_caller.remove(&self.principal);
+                open.by_caller.remove(&self.user);
             }
         }
     }

@@ -222,7 +222,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the maximum number of sessions of legacy revisions, in total and per principal. Default: 10,000 and 100.
+    /// Sets the maximum number of sessions of legacy revisions, in total and per user. Default: 10,000 and 100.
     /// Beyond it, the session that has been idle longest is ended; if none has been idle for a minute, the new one is
     /// refused.
     pub fn max_sessions(mut self, all: usize, per_principal: usize) -> Self {
@@ -238,14 +238,14 @@ impl HttpOptions {
 
     /// Sets the maximum number of `subscriptions/listen` streams. Default: 10,000.
     ///
-    /// The filters of one principal, or of all requests without one, take at most a quarter of
+    /// The filters of one user, or of all requests without one, take at most a quarter of
     /// [`max_retained_bytes`](Self::max_retained_bytes).
     pub fn max_listens(mut self, count: usize) -> Self {
         self.max_listens = count;
         self
     }
 
-    /// Sets the maximum number of `subscriptions/listen` streams per principal. Default: 100. Requests without a
+    /// Sets the maximum number of `subscriptions/listen` streams per user. Default: 100. Requests without a
     /// principal have only the total limit.
     pub fn max_listens_per_principal(mut self, count: usize) -> Self {
         self.max_listens_per_principal = count;

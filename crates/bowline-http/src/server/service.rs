@@ -344,6 +344,7 @@ impl HttpService {
                         "expected `Accept: text/event-stream`",
                     );
                 }
+                session.conversation.set_subscriber(access.subscriber());
                 legacy::get(&self.shared, &session, &parts.headers, access.stream_time()).await
             }
             _ if self.speaks_legacy() => not_allowed("GET, POST, DELETE"),

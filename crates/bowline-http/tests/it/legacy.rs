@@ -475,6 +475,11 @@ async fn sessions_without_a_principal_have_a_limit_of_their_own() {
         statuses.push(open(principal).await);
     }
     assert_eq!(statuses, [200, 200, 200, 503, 200, 200, 503, 200]);
+    // A user can have any number of clients; they share the limit.
+    let grace = |client: &str| format!("[\"https://as.example\",\"grace\",\"{client}\"]");
+    for (client, status) in [("one", 200), ("two", 200), ("three", 503)] {
+        assert_eq!(open(Some(&grace(client))).await, status, "{client}");
+    }
 }
 
 #[tokio::test]

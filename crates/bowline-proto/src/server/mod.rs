@@ -259,8 +259,10 @@ impl<C> ServerSession<C> {
         self.subscriptions.drain();
     }
 
-    /// Sets the token of the frames that follow. Subscriptions that they make require the scopes of resources from it.
+    /// Sets the token of the frames that follow. Subscriptions that they make, and earlier ones of a legacy client, require
+    /// the scopes of resources from it.
     pub fn set_subscriber(&mut self, subscriber: Subscriber) {
+        self.subscriptions.set_subscriber(&self.profile, &subscriber);
         self.subscriber = subscriber;
     }
 

@@ -33,7 +33,7 @@ impl Pings {
         sleep_until(self.due).await;
         if self.unanswered {
             #[cfg(feature = "tracing")]
-            tracing::warn!(?interval, "a client does not answer pings");
+            tracing::warn!(seconds = interval.as_secs_f64(), "a client does not answer pings");
             return false;
         }
         self.unanswered = conversation.ping(sink);

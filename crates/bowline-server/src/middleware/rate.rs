@@ -1,5 +1,6 @@
-//! Only so many calls in a time, per principal.
+//! Only so many calls in a time, per user.
 
+use bowline_proto::caller::user_of;
 use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notifier, Outcome};
 use bowline_types::{Method, RawJson, RpcError};
 use std::{
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 /// allowance.
 const MAX_PRINCIPALS: usize = 10_000;
 
-/// Refuses calls of a principal who makes too many. Callers without a principal share one allowance.
+/// Refuses calls of a user who makes too many, whichever clients it uses. Callers without a principal share one allowance.
 ///
 /// Tools, resources, prompts, completion and custom methods count; lists do not.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl RateLimit {
     /// Takes one call from the principal's allowance; otherwise, how long until there is one again.
     fn take(&self, principal: Option<&Arc<str>>, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let principal = principal.cloned();
+        let principal = principal.map(user_of);
         if buckets.len() >= MAX_PRINCIPALS && !buckets.contains_key(&principal) {
             buckets.retain(|_, bucket| now.duration_since(bucket.seen) < self.per);
             let longest =

@@ -8,7 +8,7 @@ use bowline_proto::{
     replay::{Answer, OpenQuestions, Question},
     server::{Ids, Inbound, NotificationEncoder, ServerSession, SessionMemory, SessionState, Ticket},
     service::{BoxFuture, Call, Extensions, Notifier, Outcome, Reply},
-    subscribe::{Change, Listen},
+    subscribe::{Change, Listen, Subscriber},
 };
 use bowline_types::{Era, Id, Method, RawJson, Revision, RpcError};
 use bytes::Bytes;
@@ -213,6 +213,11 @@ impl Conversation {
     /// Forgets recorded changes, because another process notifies the client.
     pub fn forget_news(&self) {
         self.session().forget_news();
+    }
+
+    /// Sets the token that its subscriptions need the scopes of resources from, for a request that carries no frame.
+    pub fn set_subscriber(&self, subscriber: Subscriber) {
+        self.session().set_subscriber(subscriber);
     }
 
     /// Takes what one frame holds; everything that belongs to it goes to `sink`. Its calls carry `extensions`.

@@ -90,9 +90,11 @@ pub(super) fn server(engine: Engine, limits: Limits, access: Access) -> Server {
         ))
         .tool(query(&handlers))
         .tool(explain(&handlers));
-    if access != Access::Read {
-        server = server.tool(execute(&handlers, access));
-    }
+    server = if access == Access::Read {
+        crate::read_only(server, &["execute"])
+    } else {
+        server.tool(execute(&handlers, access))
+    };
     server
         .resource(by_name(&handlers, "json"))
         .resource(by_name(&handlers, "sql"))

@@ -91,9 +91,11 @@ impl Files {
                 "Files in {names} can be {access}. Paths are absolute, or relative if there is only one directory."
             ))
             .with(reading::Reading(shelf.clone()));
-        if self.writable {
-            server = server.with(writing::Writing(shelf.clone()));
-        }
+        server = if self.writable {
+            server.with(writing::Writing(shelf.clone()))
+        } else {
+            crate::read_only(server, &writing::TOOLS)
+        };
         resources::add_to(server, shelf)
     }
 }

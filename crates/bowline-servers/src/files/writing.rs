@@ -14,6 +14,10 @@ use std::{
     path::Path,
 };
 
+/// The names of the tools.
+pub(super) const TOOLS: [&str; 5] =
+    ["write_file", "edit_file", "create_directory", "move_file", "delete_file"];
+
 #[derive(Debug)]
 pub(super) struct Writing(pub(super) Shelf);
 

@@ -96,7 +96,11 @@ impl Git {
     pub(crate) fn add_to(self, server: Server) -> Server {
         let desk = Desk(Arc::new(self.repository));
         let server = server.with(reading::Reading(desk.clone()));
-        if self.writable { server.with(writing::Writing(desk)) } else { server }
+        if self.writable {
+            server.with(writing::Writing(desk))
+        } else {
+            crate::read_only(server, &writing::TOOLS)
+        }
     }
 }
 

@@ -7,6 +7,10 @@ use super::{
 };
 use bowline::prelude::*;
 
+/// The names of the tools.
+pub(super) const TOOLS: [&str; 5] =
+    ["git_add", "git_unstage", "git_commit", "git_create_branch", "git_switch"];
+
 #[derive(Debug)]
 pub(super) struct Writing(pub(super) Desk);
 

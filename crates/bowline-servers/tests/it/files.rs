@@ -28,11 +28,8 @@ async fn tools_that_write_need_the_write_flag() {
         let reading = connect(server(&folder, false), revision).await;
         assert_eq!(tools(&reading).await, READING);
         for tool in WRITING {
-            assert!(
-                refused(&reading, tool, json!({ "path": "x", "content": "x" }))
-                    .await
-                    .contains("unknown tool")
-            );
+            let told = refused(&reading, tool, json!({ "path": "x", "content": "x" })).await;
+            assert!(told.contains("unknown tool") && told.contains("start it with `--write`"), "{told}");
         }
         let writing = connect(server(&folder, true), revision).await;
         assert_eq!(tools(&writing).await, [&READING[..], &WRITING[..]].concat());

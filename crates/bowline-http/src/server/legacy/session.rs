@@ -4,7 +4,10 @@ use super::stream::{Bounds, Source, Stream};
 #[cfg(feature = "store")]
 use crate::server::shared_sessions::Stored;
 use crate::server::{options::HttpOptions, service::Shared};
-use bowline_proto::server::{Ids, SessionState};
+use bowline_proto::{
+    caller::user_of,
+    server::{Ids, SessionState},
+};
 use bowline_server::{
     BoxFuture,
     transport::{Conversation, Setup, poll_once, random_id},
@@ -31,6 +34,8 @@ pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(in crate::server) struct Session {
     pub(in crate::server) id: Arc<str>,
     pub(in crate::server) principal: Option<Arc<str>>,
+    /// Whose limit the session counts for.
+    user: Option<Arc<str>>,
     pub(in crate::server) conversation: Arc<Conversation>,
     /// The stream for messages that belong to no request.
     pub(in crate::server) get_stream: Arc<Stream>,
@@ -143,6 +148,7 @@ impl Session {
         Arc::new(Self {
             id,
             conversation: Conversation::with(server, principal.clone(), setup, news),
+            user: principal.as_ref().map(user_of),
             principal,
             get_stream,
             streams: Mutex::default(),
@@ -333,7 +339,7 @@ const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 struct Known {
     by_id: HashMap<Arc<str>, Arc<Session>>,
-    /// How many sessions each principal has, and requests without one.
+    /// How many sessions each user has, and requests without one.
     counts: HashMap<Option<Arc<str>>, usize>,
     sweeping: bool,
 }
@@ -343,30 +349,30 @@ struct Known {
 enum Full {
     /// That of all sessions.
     All,
-    /// That of one principal, or of requests without one.
-    Principal,
+    /// That of one user, or of requests without one.
+    User,
 }
 
 impl Known {
     /// Returns which limit one more session would exceed.
-    fn full(&self, options: &HttpOptions, principal: Option<&Arc<str>>) -> Option<Full> {
-        let limit = match principal {
+    fn full(&self, options: &HttpOptions, user: Option<&Arc<str>>) -> Option<Full> {
+        let limit = match user {
             Some(_) => options.max_sessions_per_principal,
             None => options.max_anonymous_sessions,
         };
-        let count = self.counts.get(&principal.cloned()).copied().unwrap_or(0);
+        let count = self.counts.get(&user.cloned()).copied().unwrap_or(0);
         if count >= limit {
-            Some(Full::Principal)
+            Some(Full::User)
         } else {
             (self.by_id.len() >= options.max_sessions).then_some(Full::All)
         }
     }
 
     /// Returns the session that has been idle longest among those that count for a limit, if it may be ended.
-    fn evictable(&self, options: &HttpOptions, full: Full, principal: Option<&Arc<str>>) -> Option<Arc<str>> {
+    fn evictable(&self, options: &HttpOptions, full: Full, user: Option<&Arc<str>>) -> Option<Arc<str>> {
         let now = Instant::now();
         let enough = EVICTABLE_AFTER.min(options.session_idle);
-        let counted = |session: &&Arc<Session>| full == Full::All || session.principal.as_ref() == principal;
+        let counted = |session: &&Arc<Session>| full == Full::All || session.user.as_ref() == user;
         let idle =
             self.by_id.values().filter(counted).filter_map(|session| Some((session.idle(now)?, session)));
         let idle = idle.filter(|(idle, session)| *idle >= enough || session.is_copy());
@@ -374,9 +380,9 @@ impl Known {
         Some(Arc::clone(&oldest.id))
     }
 
-    fn has_room(&self, options: &HttpOptions, principal: Option<&Arc<str>>) -> bool {
-        let full = self.full(options, principal);
-        full.is_none_or(|full| self.evictable(options, full, principal).is_some())
+    fn has_room(&self, options: &HttpOptions, user: Option<&Arc<str>>) -> bool {
+        let full = self.full(options, user);
+        full.is_none_or(|full| self.evictable(options, full, user).is_some())
     }
 
     fn insert(&mut self, session: &Arc<Session>) {
@@ -384,7 +390,7 @@ impl Known {
         if let Some(earlier) = self.by_id.remove(&session.id) {
             self.uncount(&earlier);
         }
-        *self.counts.entry(session.principal.clone()).or_insert(0) += 1;
+        *self.counts.entry(session.user.clone()).or_insert(0) += 1;
         self.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
     }
 
@@ -396,10 +402,10 @@ impl Known {
     }
 
     fn uncount(&mut self, session: &Session) {
-        if let Some(count) = self.counts.get_mut(&session.principal) {
+        if let Some(count) = self.counts.get_mut(&session.user) {
             *count -= 1;
             if *count == 0 {
-                self.counts.remove(&session.principal);
+                self.counts.remove(&session.user);
             }
         }
     }
@@ -428,24 +434,25 @@ impl Sessions {
         Session::new(shared, principal, ids)
     }
 
-    /// Returns whether the limits allow one more session, in total and for this principal.
+    /// Returns whether the limits allow one more session, in total and for the user of this principal.
     pub(super) fn has_room(shared: &Shared, principal: Option<&Arc<str>>) -> bool {
-        shared.sessions.known().has_room(&shared.options, principal)
+        let user = principal.map(user_of);
+        shared.sessions.known().has_room(&shared.options, user.as_ref())
     }
 
     /// Makes a session known, and ends the one that has been idle longest if there are too many, altogether or of its
-    /// principal. False when none has been idle long enough.
+    /// user. False when none has been idle long enough.
     pub(in crate::server) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
-        let (options, principal) = (&shared.options, session.principal.as_ref());
+        let (options, user) = (&shared.options, session.user.as_ref());
         let mut known = shared.sessions.known();
         let mut evicted = Vec::new();
         // Both limits can be reached, and a session that counts for one may not count for the other.
-        while let Some(full) = known.full(options, principal) {
-            let oldest = known.evictable(options, full, principal).and_then(|id| known.remove(&id));
+        while let Some(full) = known.full(options, user) {
+            let oldest = known.evictable(options, full, user).and_then(|id| known.remove(&id));
             let Some(oldest) = oldest else { break };
             evicted.push(oldest);
         }
-        let has_room = known.full(options, principal).is_none();
+        let has_room = known.full(options, user).is_none();
         if has_room {
             known.insert(session);
             if !std::mem::replace(&mut known.sweeping, true) {

@@ -246,6 +246,26 @@ async fn v62_a_subscription_to_a_parent_reports_nothing_of_scoped_resources_belo
 }
 
 #[tokio::test]
+async fn v62_a_legacy_subscription_has_the_scopes_of_the_last_token() {
+    let server = nested_server();
+    let registry = server.registry();
+    let endpoint = endpoint(server, protect(&script()));
+    let session = Session::open(&endpoint, "2025-11-25", "writer").await;
+    let subscribe = session.request(1, "resources/subscribe", &json!({ "uri": "notes://all" }));
+    assert_eq!(bearer(subscribe, "writer").send(&endpoint).await.status, 200);
+    // The same user comes back with a token that has fewer scopes: with its stream, or with a request.
+    let mut stream = bearer(session.get(), "reader").send(&endpoint).await;
+    change_all(&registry);
+    assert_eq!(updates(&mut stream).await, ["notes://all/visible"]);
+    drop(stream);
+    let mut stream = bearer(session.get(), "writer").send(&endpoint).await;
+    let ping = session.request(2, "ping", &json!({}));
+    assert_eq!(bearer(ping, "reader").send(&endpoint).await.status, 200);
+    change_all(&registry);
+    assert_eq!(updates(&mut stream).await, ["notes://all/visible"]);
+}
+
+#[tokio::test]
 async fn a_token_without_the_base_scope_is_told_everything_at_once() {
     // proves: AFLOW-32, ADISC-29, SEC-41
     let endpoint = endpoint(scoped_server(&Runs::default()), protect(&script()));
