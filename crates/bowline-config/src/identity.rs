@@ -61,11 +61,11 @@ mod tests {
     fn equal_entries_of_two_projects_are_two_servers() {
         let entry = r#"{"command":"node","args":["server.js"]}"#;
         let of = |file: &str, scope| identity(file, scope, entry);
-        assert_eq!(of("/work/a/.mcp.json", Scope::Project), "node server.js (in /work/a)");
-        assert_eq!(of("/work/b/.mcp.json", Scope::Project), "node server.js (in /work/b)");
+        assert_eq!(of("/srv/a/.mcp.json", Scope::Project), "node server.js (in /srv/a)");
+        assert_eq!(of("/srv/b/.mcp.json", Scope::Project), "node server.js (in /srv/b)");
         // The user's own entries are the same everywhere.
         assert_eq!(of("/srv/ada/mcp.json", Scope::User), "node server.js");
         let url = r#"{"url":"https://notes.example.com/mcp"}"#;
-        assert_eq!(identity("/work/a/.mcp.json", Scope::Project, url), "https://notes.example.com/mcp");
+        assert_eq!(identity("/srv/a/.mcp.json", Scope::Project, url), "https://notes.example.com/mcp");
     }
 }

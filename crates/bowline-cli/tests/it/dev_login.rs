@@ -154,9 +154,10 @@ fn up_with_auth_dev_asks_clients_to_log_in_and_knows_its_own_user() {
     let mut up = Background::start(place.program(&["up", "--port", "0", "--auth", "dev"]));
     let url = up.line();
     up.message("clients must log in");
-    let (status, head, _) = get(&url);
-    assert_eq!(status, 401, "{head}");
-    assert!(head.contains("resource_metadata="), "{head}");
+    assert_eq!(get(&url).0, 401);
+    let (status, _, metadata) = get(&url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"));
+    assert_eq!(status, 200, "{metadata}");
+    assert!(metadata.contains("authorization_servers"), "{metadata}");
     let (told, code) = place.run(&["call", "up", "demo__echo", "message=hello"]);
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("hello"), "{told}");

@@ -71,6 +71,10 @@ impl<'a> CallerView<'a> {
         Self { client, token }
     }
 
+    pub(super) fn client(self) -> &'a ClientView {
+        self.client
+    }
+
     pub(super) fn is_modern(self) -> bool {
         self.client.revision.is_modern()
     }
@@ -263,14 +267,15 @@ impl Asker {
         }
     }
 
-    /// Answers a request of a server on behalf of the host.
+    /// Answers a request of a server on behalf of the host, asking through `gate` if there is one.
     pub(super) async fn answer(
         &self,
         instance: &Instance,
         caller: CallerView<'_>,
         request: InputRequest,
+        gate: Option<&dyn Gate>,
     ) -> Result<RawJson, RpcError> {
-        let facts = self.facts(instance, caller);
+        let facts = Facts { gate, ..self.facts(instance, caller) };
         let declined = |refusal: Refusal| declined(&refusal);
         match request {
             InputRequest::Elicit(params) => {
@@ -305,11 +310,9 @@ impl Asker {
         facts: &Facts<'_>,
     ) -> Result<RawJson, RpcError> {
         let roots = instance.accessible_roots().await;
-        let decided = if self.attended {
-            self.guard.roots(facts, &roots).await
-        } else {
-            self.guard.disclose(facts, &roots)
-        };
+        let can_ask = self.attended || (facts.gate.is_some() && self.guard.asks_about_roots(facts));
+        let decided =
+            if can_ask { self.guard.roots(facts, &roots).await } else { self.guard.disclose(facts, &roots) };
         self.count_consent(instance, &decided);
         decided.map_err(|refusal| declined(&refusal))?;
         to_json(&ListRootsResult::new(roots))

@@ -11,6 +11,7 @@ use crate::{
     upstream::{CallHandle, CallerKey, Instance, InstanceOwner},
 };
 use bowline_client::{BoxFuture, Notification};
+use bowline_policy::Gate;
 use bowline_proto::{service::ClientView, subscribe::Change};
 use bowline_types::{ElicitParams, InputRequest, RawJson, RpcError};
 use std::sync::{Arc, Weak};
@@ -41,7 +42,9 @@ impl InstanceOwner for InstanceEvents {
                 Answerer::Host => {
                     let _pause = call.pause_timeout();
                     let is_elicitation = matches!(request, InputRequest::Elicit(_));
-                    let answer = asker.answer(&instance, CallerView::of_handle(&call), request).await;
+                    let gate = asker.running_call_gate(&call);
+                    let gate = gate.as_ref().map(|gate| gate as &dyn Gate);
+                    let answer = asker.answer(&instance, CallerView::of_handle(&call), request, gate).await;
                     if is_elicitation { answer.or_else(or_cancelled) } else { answer }
                 }
                 Answerer::Nobody(error) => match request {

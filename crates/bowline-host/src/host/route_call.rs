@@ -4,7 +4,7 @@ use super::{
     Inner,
     asker::{Answerer, CallerView, with_origin},
     call_record::CallRecord,
-    caller_gate::CallerGate,
+    caller_gate::{self, CallerGate},
     meta_tools::Resolved,
     pending_servers::Approval,
     result,
@@ -220,7 +220,8 @@ impl Inner {
         }
         record.routed(&route, call);
         let mut answers = state.answers;
-        for (key, answer) in call.replay.answers() {
+        // Answers to questions of the policy are not for the server.
+        for (key, answer) in call.replay.answers().filter(|(key, _)| !key.starts_with(caller_gate::KEY)) {
             let answer = answer.clone();
             let is_elicitation = state.elicitations.iter().any(|elicitation| elicitation == key);
             answers.insert(key, if is_elicitation { answer.or_else(or_cancelled)? } else { answer? });
@@ -341,7 +342,19 @@ impl Inner {
                     elicitations.extend(is_elicitation.then(|| key.to_owned()));
                     continue;
                 }
-                Answerer::Host => self.asker.answer(&route.instance, caller, request.clone()).await,
+                Answerer::Host => {
+                    let gate = self.asker.request_gate(call, key);
+                    let asks = gate.as_ref().map(|gate| gate as &dyn Gate);
+                    let answer = self.asker.answer(&route.instance, caller, request.clone(), asks).await;
+                    match (answer, gate.and_then(CallerGate::into_question)) {
+                        // The server asks again when the caller has answered.
+                        (Err(_), Some(question)) => {
+                            questions.push(question);
+                            continue;
+                        }
+                        (answer, _) => answer,
+                    }
+                }
                 Answerer::Nobody(error) => Err(error),
             };
             answers.insert(key, if is_elicitation { answer.or_else(or_cancelled)? } else { answer? });

@@ -56,7 +56,7 @@ impl Asker {
                 }
                 Answerer::Host => {
                     // Only the server can tell, in the next call, whether the user completed the visit.
-                    let answer = self.answer(&route.instance, caller, request).await;
+                    let answer = self.answer(&route.instance, caller, request, None).await;
                     tracing::debug!(
                         url,
                         answered = answer.is_ok(),

@@ -7,4 +7,4 @@ mod failures;
 mod limits;
 mod requests;
 mod secrets;
-mod site;
+pub(crate) mod site;

@@ -141,6 +141,12 @@ impl Guard {
         }
     }
 
+    /// Returns whether a rule asks before roots are sent to a server.
+    pub fn asks_about_roots(&self, facts: &Facts<'_>) -> bool {
+        let decision = self.policy().decide(&request(facts, Action::Roots, ""));
+        decision.effect == Effect::Ask && decision.by == DecidedBy::Rule
+    }
+
     /// Decides whether configured roots may be sent to a server if nobody can be asked. The configuration counts as
     /// consent, unless a rule denies or asks.
     pub fn disclose(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {

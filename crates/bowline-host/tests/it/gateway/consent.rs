@@ -1,12 +1,13 @@
 //! Consent of a gateway without a terminal: what passes, what is put to the caller's user, what is refused and how.
 
 use super::{Far, Folder, call, config, config_of, environment, text};
+use crate::sampling::site::{Site, reply};
 use bowline_config::Scope;
 use bowline_host::Gateway;
 use bowline_policy::{Consent, Rule};
-use bowline_server::{Server, Tool};
+use bowline_server::{Ctx, Result, Server, Tool};
 use bowline_testing::Peer;
-use bowline_types::Revision;
+use bowline_types::{CreateMessageParams, Revision, SamplingMessage};
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 
@@ -28,6 +29,7 @@ struct Caller {
     answer: Value,
     /// What its user was shown.
     asked: Vec<Value>,
+    may_fail: bool,
 }
 
 impl Caller {
@@ -37,7 +39,13 @@ impl Caller {
         if !revision.is_modern() {
             peer.initialize(revision).await.unwrap();
         }
-        Self { peer, revision, answer, asked: Vec::new() }
+        Self { peer, revision, answer, asked: Vec::new(), may_fail: false }
+    }
+
+    /// Like `call`, and the call may fail.
+    async fn ends(&mut self, name: &str) -> Value {
+        self.may_fail = true;
+        self.call(name).await
     }
 
     async fn call(&mut self, name: &str) -> Value {
@@ -71,6 +79,9 @@ impl Caller {
         loop {
             let frame = self.peer.recv().await.unwrap();
             match frame["method"].as_str() {
+                None if frame["id"] == *id && self.may_fail && frame.get("error").is_some() => {
+                    return frame["error"].clone();
+                }
                 None if frame["id"] == *id => {
                     assert!(frame.get("error").is_none(), "{frame}");
                     return frame["result"].clone();
@@ -342,4 +353,52 @@ async fn clients_with_elicitation_see_servers_that_wait_for_approval() {
     let mut peer = super::client(gateway.open().unwrap()).await;
     assert!(super::tools(&mut peer).await.is_empty());
     gateway.close().await;
+}
+
+/// The configuration of a gateway with a model, behind which a server samples.
+fn with_model(site: &Site, far: &Far, more: &str) -> Gateway {
+    let text = format!(
+        "[sampling.providers.local]\nkind = \"openai\"\nbase_url = \"http://{}/v1\"\n\
+         [[sampling.models]]\nname = \"m\"\nprovider = \"local\"\n[servers.far]\nurl = \"{}\"\n{more}\n",
+        site.address, far.url
+    );
+    let config = config(&text);
+    assert_eq!(config.errors, []);
+    Gateway::builder(config).environment(environment()).serves(None).build().unwrap()
+}
+
+#[tokio::test]
+async fn the_use_of_a_model_of_the_gateway_is_put_to_the_callers_user() {
+    let done =
+        r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"four"},"finish_reason":"stop"}]}"#;
+    let add = Tool::new("add").handler(|ctx: Ctx| async move {
+        let request = CreateMessageParams::new(vec![SamplingMessage::user("two and two?")], 100_u64);
+        let result = ctx.sample(request).await?;
+        let text = result.content.as_slice().first().and_then(|block| block.as_text()).unwrap_or_default();
+        Result::<_>::Ok(text.to_owned())
+    });
+    let far = Far::with(Server::new("far").tool(add)).await;
+    for upstream in ["", "revision = \"2025-11-25\""] {
+        for revision in ERAS {
+            let site = Site::new([reply(200, done)]).await;
+            let gateway = with_model(&site, &far, upstream);
+            let accept = json!({ "action": "accept", "content": { "remember": "once" } });
+            let mut caller = Caller::new(&gateway, revision, accept).await;
+            assert_eq!(text(&caller.call("far__add").await), "four", "{upstream} {revision}");
+            let [asked] = &caller.asked[..] else { panic!("{revision}: {:?}", caller.asked) };
+            let message = asked["message"].as_str().unwrap();
+            assert!(message.contains("[far] Send this to a model of the gateway?"), "{message}");
+            assert!(message.contains("two and two?"), "{message}");
+            gateway.close().await;
+
+            // A user who declines keeps the request from the model, whose script is empty.
+            let site = Site::new([]).await;
+            let gateway = with_model(&site, &far, upstream);
+            let mut caller = Caller::new(&gateway, revision, json!({ "action": "decline" })).await;
+            let refused = caller.ends("far__add").await;
+            assert!(refused.to_string().contains("declined"), "{upstream} {revision}: {refused}");
+            assert_eq!((caller.asked.len(), site.seen().len()), (1, 0));
+            gateway.close().await;
+        }
+    }
 }
