@@ -122,7 +122,7 @@ pub fn check_extra_parameter(name: &str) -> Result<(), String> {
 }
 
 impl PendingAuthorization {
-    /// The page to visit.
+    /// Returns the page to visit.
     #[must_use]
     pub fn visit(&self) -> &Visit {
         &self.visit
@@ -192,8 +192,8 @@ pub struct ScopeSources<'a> {
 }
 
 impl ScopeSources<'_> {
-    /// The scopes to ask for. `offline_access` is added if the server lists it, and is not taken from the metadata of the
-    /// resource if the server does not.
+    /// Returns the scopes to ask for. `offline_access` is added if the server lists it, and is not taken from the
+    /// metadata of the resource if the server does not.
     #[must_use]
     pub fn select(&self, server: &ServerMetadata) -> Scopes {
         let mut scopes = match (self.configured, self.challenged, self.supported) {

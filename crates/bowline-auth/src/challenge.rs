@@ -28,7 +28,7 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// A challenge without parameters.
+    /// Creates a challenge without parameters.
     #[must_use]
     pub fn new(scheme: &str) -> Self {
         Self { scheme: scheme.to_owned(), parameters: Vec::new() }
@@ -53,37 +53,37 @@ impl Challenge {
         challenges
     }
 
-    /// The scheme as it was written.
+    /// Returns the scheme as it was written.
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// Whether the scheme is `scheme`, in any case.
+    /// Returns whether the scheme is `scheme`, in any case.
     #[must_use]
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// The first parameter of this name, which is given in lower case.
+    /// Returns the first parameter of this name, which is given in lower case.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The parameter `error`.
+    /// Returns the parameter `error`.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.parameter("error")
     }
 
-    /// The parameter `resource_metadata` (RFC 9728).
+    /// Returns the parameter `resource_metadata` (RFC 9728).
     #[must_use]
     pub fn resource_metadata(&self) -> Option<&str> {
         self.parameter("resource_metadata")
     }
 
-    /// The parameter `scope`, if it is present and names at least one scope.
+    /// Returns the parameter `scope`, if it is present and names at least one scope.
     #[must_use]
     pub fn scopes(&self) -> Option<Scopes> {
         self.parameter("scope").map(Scopes::parse).filter(|scopes| !scopes.is_empty())
@@ -184,7 +184,7 @@ impl<'a> Rest<'a> {
         (end > 0).then(|| &text[..end])
     }
 
-    /// A token or a quoted string.
+    /// Returns a token or a quoted string.
     fn value(&mut self) -> Option<String> {
         let Some(quoted) = self.0.strip_prefix('"') else {
             return self.token().map(str::to_owned);

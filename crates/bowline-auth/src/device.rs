@@ -45,7 +45,7 @@ impl<'a> DeviceRequest<'a> {
         Self { server, client, resource, scopes }
     }
 
-    /// The request to send. It follows no redirect. Fails if the server offers no logins on other devices.
+    /// Returns the request to send. It follows no redirect. Fails if the server offers no logins on other devices.
     pub fn request(&self) -> Result<Request, Error> {
         let issuer = &self.server.issuer;
         let endpoint = self.server.device_authorization_endpoint.as_deref();
@@ -146,19 +146,19 @@ pub struct PendingDevice {
 }
 
 impl PendingDevice {
-    /// What to show to the user.
+    /// Returns what to show to the user.
     #[must_use]
     pub fn prompt(&self) -> &DevicePrompt {
         &self.prompt
     }
 
-    /// The code for the token requests.
+    /// Returns the code for the token requests.
     #[must_use]
     pub fn device_code(&self) -> &Secret {
         &self.device_code
     }
 
-    /// How many seconds to wait before the next token request.
+    /// Returns how many seconds to wait before the next token request.
     #[must_use]
     pub fn interval(&self) -> u64 {
         self.interval

@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl Error {
-    /// A user has to log in at `server`, which `reason` explains.
+    /// Reports that a user has to log in at `server`; `reason` says why.
     pub fn login_needed(
         server: impl Into<String>,
         issuer: Option<Issuer>,
@@ -40,12 +40,12 @@ impl Error {
         Kind::LoginNeeded { server: server.into(), issuer, scopes, reason: reason.into() }.into()
     }
 
-    /// A server broke a rule that protects the user.
+    /// Reports that a server broke a rule that protects the user.
     pub fn untrusted(reason: impl Into<String>) -> Self {
         Kind::Untrusted(reason.into()).into()
     }
 
-    /// The authorization server answered with the error `code`.
+    /// Reports that the authorization server answered with the error `code`.
     ///
     /// Control characters of the peer's text are left out, and long text is cut.
     pub fn refused(what: impl Into<String>, code: &str, description: Option<&str>) -> Self {
@@ -53,27 +53,27 @@ impl Error {
         Kind::Refused { what: what.into(), code: printable(code, 60), description }.into()
     }
 
-    /// A server cannot be used at the moment.
+    /// Reports that a server cannot be used at the moment.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Kind::Unavailable(reason.into()).into()
     }
 
-    /// The settings of the login do not fit.
+    /// Reports that the settings of the login are wrong.
     pub fn misuse(reason: impl Into<String>) -> Self {
         Kind::Misuse(reason.into()).into()
     }
 
-    /// The visit of the authorization page ended without a response.
+    /// Reports that the visit of the authorization page ended without a response.
     pub fn visit(reason: impl Into<String>) -> Self {
         Kind::Visit(reason.into()).into()
     }
 
-    /// A store cannot be read or written.
+    /// Reports that a store cannot be read or written.
     pub fn store(reason: impl Into<String>) -> Self {
         Kind::Store(reason.into()).into()
     }
 
-    /// One call led to more attempts than allowed.
+    /// Reports that one call led to more attempts than allowed.
     pub fn too_many_attempts(reason: impl Into<String>) -> Self {
         Kind::TooManyAttempts(reason.into()).into()
     }
@@ -91,37 +91,37 @@ impl Error {
         None
     }
 
-    /// Whether a user has to log in before the call can succeed.
+    /// Returns whether a user has to log in before the call can succeed.
     #[must_use]
     pub fn is_login_needed(&self) -> bool {
         matches!(&*self.0, Kind::LoginNeeded { .. })
     }
 
-    /// Whether a server broke a rule, so that going on would be unsafe.
+    /// Returns whether a server broke a rule, so that continuing would be unsafe.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         matches!(&*self.0, Kind::Untrusted(_))
     }
 
-    /// Whether the same may succeed later without a change: a server is down, slow or busy.
+    /// Returns whether the same may succeed later without a change: a server is down, slow or busy.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(&*self.0, Kind::Unavailable(_))
     }
 
-    /// Whether the user or the application ended the visit.
+    /// Returns whether the user or the application ended the visit.
     #[must_use]
     pub fn is_visit(&self) -> bool {
         matches!(&*self.0, Kind::Visit(_))
     }
 
-    /// Whether tokens could not be read or written.
+    /// Returns whether tokens could not be read or written.
     #[must_use]
     pub fn is_store(&self) -> bool {
         matches!(&*self.0, Kind::Store(_))
     }
 
-    /// The error code of the authorization server, such as `invalid_grant`.
+    /// Returns the error code of the authorization server, such as `invalid_grant`.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match &*self.0 {
@@ -130,7 +130,7 @@ impl Error {
         }
     }
 
-    /// Where a login is needed and for what, if [`is_login_needed`](Self::is_login_needed).
+    /// Returns where a login is needed and for what, if [`is_login_needed`](Self::is_login_needed).
     #[must_use]
     pub fn login(&self) -> Option<NeededLogin<'_>> {
         match &*self.0 {
@@ -154,7 +154,7 @@ pub struct NeededLogin<'a> {
     pub scopes: &'a Scopes,
 }
 
-/// Text of a peer, made safe to print.
+/// Returns text of a peer, made safe to print.
 pub(crate) fn printable(text: &str, limit: usize) -> String {
     text.chars().filter(|c| !c.is_control()).take(limit).collect()
 }

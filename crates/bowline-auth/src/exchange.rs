@@ -23,7 +23,7 @@ pub struct AssertionExchange<'a> {
 }
 
 impl AssertionExchange<'_> {
-    /// The request to send. It follows no redirect.
+    /// Returns the request to send. It follows no redirect.
     #[must_use]
     pub fn request(&self) -> Request {
         let form = Form::new()

@@ -17,7 +17,7 @@ impl Default for Form {
 }
 
 impl Form {
-    /// An empty form.
+    /// Creates an empty form.
     #[must_use]
     pub fn new() -> Self {
         Self(Secret::new(""))
@@ -46,7 +46,7 @@ impl Form {
         }
     }
 
-    /// The encoded text.
+    /// Returns the encoded text.
     #[must_use]
     pub fn text(&self) -> &Secret {
         &self.0

@@ -31,7 +31,7 @@ impl Lenient {
         Self::Http,
     ];
 
-    /// The name in configuration files, on the command line and in messages.
+    /// Returns the name in configuration files, on the command line and in messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -87,7 +87,7 @@ impl ClientSettings {
     }
 }
 
-/// A configured id belongs to the authorization server where it was used first.
+/// Checks that a configured id is used only at the authorization server where it was used first.
 fn check_binding(client_id: &ClientId, issuer: &Issuer, record: &Record) -> Result<(), Error> {
     let mut same = record.registrations.iter().filter(|registration| {
         registration.origin == ClientOrigin::Configured && registration.client_id == *client_id
@@ -236,7 +236,7 @@ fn is_localhost(uri: &str) -> bool {
     Url::split(uri).is_ok_and(|url| url.host.eq_ignore_ascii_case("localhost"))
 }
 
-/// The same redirect URI with the other name of this machine, `127.0.0.1` or `localhost`.
+/// Returns the same redirect URI with the other name of this machine, `127.0.0.1` or `localhost`.
 fn other_loopback(uri: &str) -> Option<String> {
     let url = Url::split(uri).ok().filter(Url::is_loopback)?;
     let other = match url.host {

@@ -30,7 +30,7 @@ impl Secret {
         }
     }
 
-    /// The text itself.
+    /// Returns the text itself.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -51,13 +51,13 @@ pub enum Redirects {
 }
 
 impl Request {
-    /// A request for a document.
+    /// Creates a request for a document.
     pub(crate) fn document(url: impl Into<String>) -> Self {
         let (url, body) = (url.into(), RequestBody::None);
         Self { url, body, authorization: None, dpop: None, redirects: Redirects::SameOrigin }
     }
 
-    /// A request that posts something to an endpoint.
+    /// Creates a request that posts something to an endpoint.
     pub(crate) fn post(url: impl Into<String>, body: RequestBody) -> Self {
         Self { url: url.into(), body, authorization: None, dpop: None, redirects: Redirects::None }
     }
@@ -75,12 +75,12 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply with a status and a body.
+    /// Creates a reply with a status and a body.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, body: body.into(), dpop_nonce: None }
     }
 
-    /// Whether an authorization server refuses a request because its proof lacks the current nonce (RFC 9449, 8).
+    /// Returns whether an authorization server refuses a request because its proof lacks the current nonce (RFC 9449, 8).
     #[must_use]
     pub fn asks_for_nonce(&self) -> bool {
         #[derive(Deserialize)]
@@ -117,7 +117,7 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// What is wrong with JSON, without quoting it.
+/// Returns what is wrong with JSON, without quoting it.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
     let kind = match error.classify() {
         serde_json::error::Category::Syntax | serde_json::error::Category::Eof => "it is not JSON",

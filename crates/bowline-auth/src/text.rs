@@ -13,7 +13,7 @@ macro_rules! verbatim {
         pub struct $name(String);
 
         impl $name {
-            /// The text, exactly as it was published.
+            /// Returns the text, exactly as it was published.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -72,7 +72,7 @@ impl Issuer {
         Ok(Self(text))
     }
 
-    /// The name under which an authorization server without metadata is known: the origin of its token endpoint.
+    /// Returns the issuer of an authorization server without metadata: the origin of its token endpoint.
     pub fn of_endpoint(token_endpoint: &str) -> Result<Self, Error> {
         let url = Url::split(token_endpoint).map_err(|reason| {
             Error::misuse(format!("`{}` is not a token URL: {reason}", shown(token_endpoint)))
@@ -80,7 +80,7 @@ impl Issuer {
         Self::new(url.origin())
     }
 
-    /// Where the metadata of this issuer may be, in the order of the specification (2025-11-25 and later).
+    /// Returns where the metadata of this issuer may be, in the order of the specification (2025-11-25 and later).
     #[must_use]
     pub fn metadata_urls(&self) -> Vec<String> {
         let Ok(url) = Url::split(&self.0) else { return Vec::new() };
@@ -98,7 +98,7 @@ impl Issuer {
         }
     }
 
-    /// Whether both differ at most by a final slash.
+    /// Returns whether both differ at most by a final slash.
     pub(crate) fn is_same_but_slash(&self, other: &str) -> bool {
         self.0.strip_suffix('/').unwrap_or(&self.0) == other.strip_suffix('/').unwrap_or(other)
     }
@@ -118,8 +118,8 @@ impl Resource {
         Ok(Self(text))
     }
 
-    /// The canonical identifier of the MCP server at `url`: scheme and host in lower case, without default port, fragment
-    /// and lone slash.
+    /// Returns the canonical identifier of the MCP server at `url`: scheme and host in lower case, without default
+    /// port, fragment and lone slash.
     pub fn of_server(url: &str) -> Result<Self, Error> {
         let parts = Url::split(url)
             .map_err(|reason| Error::misuse(format!("cannot log in to `{}`: {reason}", shown(url))))?;
@@ -139,7 +139,7 @@ impl Resource {
         Ok(Self(text))
     }
 
-    /// Whether this resource is, or contains, the MCP server at `url`.
+    /// Returns whether this resource is, or contains, the MCP server at `url`.
     ///
     /// Scheme, host and port are the same. The path is the same or a prefix of whole segments. A query is the same. Paths
     /// with dot segments or escaped dots and slashes match nothing, because servers read them in different ways.
@@ -191,8 +191,8 @@ impl ClientId {
     }
 }
 
-/// Where the metadata of the protected resource at `url` may be: the form with its path, then the form for the whole
-/// origin. The query is kept at the end of the first form.
+/// Returns where the metadata of the protected resource at `url` may be: the form with its path, then the form for the
+/// whole origin. The query is kept at the end of the first form.
 pub fn resource_metadata_urls(url: &str) -> Result<Vec<String>, Error> {
     let parts = Url::split(url)
         .map_err(|reason| Error::misuse(format!("cannot log in to `{}`: {reason}", shown(url))))?;

@@ -75,19 +75,19 @@ impl ClientAuth {
         Self { id, secret: None, assertion: Some(assertion), method: AuthMethod::PrivateKeyJwt }
     }
 
-    /// Does not name a client: the assertion of the grant says everything.
+    /// Names no client: the assertion of the grant identifies it.
     #[must_use]
     pub fn anonymous() -> Self {
         Self { id: None, secret: None, assertion: None, method: AuthMethod::None }
     }
 
-    /// The method in use.
+    /// Returns the method in use.
     #[must_use]
     pub fn method(&self) -> AuthMethod {
         self.method
     }
 
-    /// A request that revokes a token (RFC 7009).
+    /// Creates a request that revokes a token (RFC 7009).
     pub fn revocation(&self, endpoint: &str, token: &Secret) -> Result<Request, Error> {
         let (form, authorization) = self.apply(Form::new().with("token", token.expose()))?;
         Ok(Request { authorization, ..Request::post(endpoint, RequestBody::Form(form)) })
@@ -146,7 +146,7 @@ pub struct TokenRequest<'a> {
 }
 
 impl TokenRequest<'_> {
-    /// The request to send. It follows no redirect.
+    /// Returns the request to send. It follows no redirect.
     pub fn request(&self) -> Result<Request, Error> {
         let form = match self.grant {
             Grant::Code(code) => Form::new()
@@ -169,7 +169,7 @@ impl TokenRequest<'_> {
         Ok(Request { authorization, ..Request::post(self.endpoint, RequestBody::Form(form)) })
     }
 
-    /// The other grants asked for their scopes in the authorization request.
+    /// Adds the scopes where they are not part of an earlier authorization request.
     fn with_scope(&self, form: Form) -> Form {
         let scope = self.asked.to_string();
         form.with_some("scope", (!scope.is_empty()).then_some(&*scope))
@@ -245,7 +245,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// The code of the server, if it refused.
+    /// Returns the code of the server, if it refused.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
@@ -254,7 +254,7 @@ impl TokenError {
         }
     }
 
-    /// The error to report.
+    /// Returns the error to report.
     #[must_use]
     pub fn into_error(self, issuer: &Issuer) -> Error {
         match self {
@@ -354,8 +354,8 @@ impl IssuedTokens {
     }
 }
 
-/// Whether a token issued and ending at these times is due for a refresh: 60 s before its end, or 10 % of its life if that is
-/// shorter.
+/// Returns whether a token issued and ending at these times is due for a refresh: 60 s before its end, or 10 % of its
+/// life if that is shorter.
 #[must_use]
 pub fn is_due(issued: u64, expires: Option<u64>, now: u64) -> bool {
     expires.is_some_and(|end| {

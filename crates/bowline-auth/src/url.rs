@@ -55,7 +55,7 @@ impl<'a> Url<'a> {
         Ok(Self { scheme, host, port, authority, path, query, fragment })
     }
 
-    /// Scheme, host and port as they are written.
+    /// Returns scheme, host and port as they are written.
     pub(crate) fn origin(&self) -> String {
         format!("{}://{}", self.scheme, self.authority)
     }
@@ -64,19 +64,19 @@ impl<'a> Url<'a> {
         self.scheme.eq_ignore_ascii_case("https")
     }
 
-    /// The port, written or implied.
+    /// Returns the port, written or implied.
     pub(crate) fn effective_port(&self) -> u16 {
         self.port.unwrap_or_else(|| if self.is_https() { 443 } else { 80 })
     }
 
-    /// Whether scheme, host and port are the same, with case and default port folded.
+    /// Returns whether scheme, host and port are the same, with case and default port folded.
     pub(crate) fn is_same_origin(&self, other: &Url<'_>) -> bool {
         self.is_https() == other.is_https()
             && self.host.eq_ignore_ascii_case(other.host)
             && self.effective_port() == other.effective_port()
     }
 
-    /// Whether the host is this machine: `localhost`, 127.0.0.0/8 or `::1`.
+    /// Returns whether the host is this machine: `localhost`, 127.0.0.0/8 or `::1`.
     pub(crate) fn is_loopback(&self) -> bool {
         let address = self.host.trim_matches(['[', ']']);
         self.host.eq_ignore_ascii_case("localhost")
@@ -84,7 +84,7 @@ impl<'a> Url<'a> {
     }
 }
 
-/// Whether every `%` starts an escape. Windows reads `%PATH%` as a variable.
+/// Returns whether every `%` starts an escape. Windows reads `%PATH%` as a variable.
 fn has_whole_escapes(text: &str) -> bool {
     let mut parts = text.split('%');
     parts.next();
@@ -143,7 +143,7 @@ pub(crate) enum PlainHttp {
     Allowed,
 }
 
-/// A URL as it may be shown in an error: printable, short, without user info.
+/// Returns a URL as it may be shown in an error: printable, short, without user info.
 pub(crate) fn shown(text: &str) -> String {
     crate::error::printable(&mask_user(text), 200)
 }

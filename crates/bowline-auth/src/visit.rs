@@ -1,4 +1,4 @@
-//! The visit of the authorization page: which URL to open, and how the response comes back.
+//! The visit of the authorization page: which URL to open, and how the response is received.
 
 use crate::{Error, Issuer, Resource, Scopes, form, store::BoxFuture, url::Url};
 use std::fmt;
@@ -21,41 +21,41 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// The URL to open: `https`, or `http` at a loopback address. It has no character that a shell interprets in quotes,
-    /// but pass it to programs as one argument all the same.
+    /// Returns the URL to open: `https`, or `http` at a loopback address. It has no character that a shell interprets
+    /// in quotes, but pass it to programs as one argument all the same.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where the browser is sent afterwards.
+    /// Returns where the browser is sent afterwards.
     #[must_use]
     pub fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
 
-    /// The authorization server, to show to the user.
+    /// Returns the authorization server, to show to the user.
     #[must_use]
     pub fn issuer(&self) -> &Issuer {
         &self.issuer
     }
 
-    /// The resource that the token will be for.
+    /// Returns the resource that the token will be for.
     #[must_use]
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The scopes that are asked for; empty if the authorization server chooses.
+    /// Returns the scopes that are asked for; empty if the authorization server chooses.
     #[must_use]
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
     }
 
-    /// Whether a URL is the response to this visit: it leads to the redirect URI and has the right `state`, once. It is at most
-    /// 16 KiB of visible ASCII.
+    /// Returns whether a URL is the response to this visit: it leads to the redirect URI and has the right `state`,
+    /// once. It is at most 16 KiB of visible ASCII.
     ///
-    /// Something that listens for the response refuses everything else and goes on waiting. A URL without scheme and host,
+    /// Something that listens for the response refuses everything else and keeps waiting. A URL without scheme and host,
     /// such as the target of a request, is compared by path and query.
     #[must_use]
     pub fn is_response(&self, redirected: &str) -> bool {
@@ -112,7 +112,7 @@ pub trait UserAgent: Send + Sync {
 
 /// A place where the response of the authorization server arrives.
 pub trait Redirect: Send + Sync {
-    /// The redirect URI: `https`, or `http` at a loopback address, or a private scheme of the application.
+    /// Returns the redirect URI: `https`, or `http` at a loopback address, or a private scheme of the application.
     fn redirect_uri(&self) -> &str;
 
     /// Opens the page and waits for the redirect. Returns the whole redirected URL.

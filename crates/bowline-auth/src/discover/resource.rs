@@ -28,7 +28,8 @@ pub struct ResourceDiscovery<'a> {
 }
 
 impl<'a> ResourceDiscovery<'a> {
-    /// A discovery for the server of `rules`. `announced` is `resource_metadata` of a challenge; then no other URL is used.
+    /// Creates a discovery for the server of `rules`. `announced` is `resource_metadata` of a challenge; then no other
+    /// URL is used.
     pub fn new(rules: &'a Rules, announced: Option<&str>) -> Result<Self, Error> {
         let remaining = match announced {
             Some(url) => {

@@ -18,15 +18,15 @@ pub struct ServerDiscovery<'a> {
 }
 
 impl<'a> ServerDiscovery<'a> {
-    /// A discovery for an issuer that the resource names, or that is configured.
+    /// Creates a discovery for an issuer that the resource names, or that is configured.
     pub fn new(rules: &'a Rules, issuer: Issuer) -> Result<Self, Error> {
         rules.check_url("the authorization server", issuer.as_str())?;
         let remaining = issuer.metadata_urls().into();
         Ok(Self { rules, issuer, is_legacy: false, remaining, current: None })
     }
 
-    /// A discovery as in 2025-03-26, for a server without metadata of the resource: the authorization server is at the
-    /// origin of the MCP server, perhaps at default paths.
+    /// Creates a discovery as in 2025-03-26, for a server without metadata of the resource: the authorization server is
+    /// at the origin of the MCP server, perhaps at default paths.
     pub fn legacy(rules: &'a Rules) -> Result<Self, Error> {
         let origin = Url::split(rules.server()).map(|url| url.origin()).map_err(Error::misuse)?;
         let issuer = Issuer::new(origin)?;
@@ -53,7 +53,7 @@ impl<'a> ServerDiscovery<'a> {
         })
     }
 
-    /// The issuer to use: the expected one, which the document must name byte for byte.
+    /// Returns the issuer to use: the expected one, which the document must name byte for byte.
     fn check_issuer(&self, published: Option<&str>, url: &str) -> Result<Issuer, Error> {
         let expected = &self.issuer;
         let Some(published) = published else {

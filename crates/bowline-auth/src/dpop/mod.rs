@@ -17,7 +17,7 @@ pub use verify::{ProofError, ProofRequest, VerifiedProof, verify_proof};
 /// The type of a proof.
 const TYPE: &str = "dpop+jwt";
 
-/// The value of `ath`: the SHA-256 digest of an access token, in base64url.
+/// Returns the value of `ath`: the SHA-256 digest of an access token, in base64url.
 fn token_digest(token: &str) -> String {
     crate::jose::encode(ring::digest::digest(&ring::digest::SHA256, token.as_bytes()).as_ref())
 }

@@ -12,13 +12,13 @@ pub struct Nonces {
 }
 
 impl Nonces {
-    /// Without nonces.
+    /// Creates a memory without nonces.
     #[must_use]
     pub const fn new() -> Self {
         Self { known: Vec::new() }
     }
 
-    /// The nonce for a request to `origin`: scheme, host and port.
+    /// Returns the nonce for a request to `origin`: scheme, host and port.
     #[must_use]
     pub fn get(&self, origin: &str) -> Option<&str> {
         self.known.iter().find(|(known, _)| known == origin).map(|(_, nonce)| nonce.as_str())

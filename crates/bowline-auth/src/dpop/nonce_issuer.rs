@@ -26,7 +26,7 @@ impl NonceIssuer {
         Self { keys }
     }
 
-    /// A nonce for the header `DPoP-Nonce`. `now` is in seconds since the Unix epoch.
+    /// Returns a nonce for the header `DPoP-Nonce`. `now` is in seconds since the Unix epoch.
     #[must_use]
     pub fn issue(&self, now: u64) -> String {
         let time = now.to_be_bytes();
@@ -36,7 +36,7 @@ impl NonceIssuer {
         encode(&nonce)
     }
 
-    /// When a nonce was issued. `None` if it is not one of ours or is not valid at `now`.
+    /// Returns when a nonce was issued. `None` if it is not one of ours or is not valid at `now`.
     #[must_use]
     pub fn check(&self, nonce: &str, now: u64) -> Option<u64> {
         // Text that is too long is not decoded.

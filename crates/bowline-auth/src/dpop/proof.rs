@@ -24,19 +24,19 @@ pub struct Proof<'a> {
 }
 
 impl<'a> Proof<'a> {
-    /// A proof for a request with this method to this URL. Query and fragment of the URL do not count.
+    /// Creates a proof for a request with this method to this URL. Query and fragment of the URL do not count.
     pub fn new(method: &'a str, url: &'a str) -> Self {
         let url = url.split(['?', '#']).next().unwrap_or_default();
         Self { method, url, token: None, nonce: None }
     }
 
-    /// The access token that the request carries.
+    /// Sets the access token that the request carries.
     pub fn token(mut self, token: &'a str) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// The last nonce of the server, if it sent one.
+    /// Sets the last nonce of the server, if it sent one.
     pub fn nonce(mut self, nonce: Option<&'a str>) -> Self {
         self.nonce = nonce;
         self

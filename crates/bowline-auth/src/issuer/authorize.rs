@@ -32,7 +32,7 @@ impl Parameters {
         Some(Self(parameters))
     }
 
-    /// A parameter. An empty one counts as absent (RFC 6749, 3.1).
+    /// Returns a parameter. An empty one counts as absent (RFC 6749, 3.1).
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -40,7 +40,7 @@ impl Parameters {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The resource, if all values name the same.
+    /// Returns the resource, if all values name the same.
     pub(super) fn resource(&self) -> Result<Option<&str>, ()> {
         let mut values =
             self.0.iter().filter(|(name, _)| name == "resource").map(|(_, value)| value.as_str());
@@ -166,7 +166,7 @@ fn check(
     })
 }
 
-/// The resource that a request names, or the default for a request that names none.
+/// Returns the resource that a request names, or the default for a request that names none.
 pub(super) fn target<'a>(server: &'a AuthorizationServer, parameters: &Parameters) -> Option<&'a str> {
     let asked = parameters.resource().ok()?;
     let mut known = server.resources.iter().map(String::as_str);
@@ -201,8 +201,8 @@ pub(super) fn decide(server: &mut AuthorizationServer, body: &[u8], moment: &Mom
     reply::redirect(&response_url(server, &redirect_uri, state.as_deref(), &result))
 }
 
-/// The redirect URI with the parameters of a response. `iss` is always there, so that the client knows whose response it is
-/// (RFC 9207).
+/// Returns the redirect URI with the parameters of a response. `iss` is always there, so that the client knows whose
+/// response it is (RFC 9207).
 fn response_url(
     server: &AuthorizationServer,
     redirect_uri: &str,

@@ -122,13 +122,13 @@ impl Client {
         Ok((client, response))
     }
 
-    /// About how much memory the client takes.
+    /// Returns about how much memory the client takes.
     pub(super) fn size(&self) -> usize {
         self.redirect_uris.iter().map(String::len).sum::<usize>() + self.name.len() + self.id.len() + 200
     }
 
-    /// Whether the client may use a redirect URI. The text must be equal; only the port of a loopback URI may differ (RFC 8252,
-    /// 7.3), because a native client listens on a port that is free at that moment.
+    /// Returns whether the client may use a redirect URI. The text must be equal; only the port of a loopback URI may
+    /// differ (RFC 8252, 7.3), because a native client listens on a port that is free at that moment.
     pub(super) fn allows_redirect(&self, uri: &str) -> bool {
         check_redirect_uri(uri).is_ok()
             && self.redirect_uris.iter().any(|known| known == uri || differs_in_loopback_port(known, uri))

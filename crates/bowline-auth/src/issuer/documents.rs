@@ -35,7 +35,7 @@ impl Documents {
         Self(Table::new(500, 1024 * 1024))
     }
 
-    /// The client with this URL, the reason why its document is refused, or the request for the document.
+    /// Returns the client with this URL, the reason why its document is refused, or the request for the document.
     pub(super) fn find(&mut self, url: &str, now: u64) -> Result<Result<Client, String>, Request> {
         match self.0.get(url, now) {
             Some(Ok(client)) => Ok(Ok(client.clone())),
@@ -62,7 +62,7 @@ impl Documents {
     }
 }
 
-/// Whether a client id is meant as the URL of a document.
+/// Returns whether a client id is meant as the URL of a document.
 pub(super) fn is_document_url(client_id: &str) -> bool {
     client_id.starts_with("https://") && check_client_document_url(client_id).is_ok()
 }
@@ -99,7 +99,7 @@ fn read(url: &str, reply: &DocumentReply<'_>) -> Result<Client, String> {
     }
 }
 
-/// How long a document is fresh, from the header `Cache-Control` (RFC 9111, 5.2).
+/// Returns how long a document is fresh, from the header `Cache-Control` (RFC 9111, 5.2).
 fn lifetime(cache_control: Option<&str>) -> u64 {
     let mut lifetime = LIFETIME;
     for directive in cache_control.unwrap_or_default().split(',') {

@@ -30,7 +30,7 @@ pub(super) fn document(server: &AuthorizationServer) -> Value {
     document
 }
 
-/// The public keys, newest first.
+/// Returns the public keys, newest first.
 pub(super) fn keys(server: &AuthorizationServer) -> Value {
     let (kid, key) = &server.key;
     let algorithm = key.algorithm().name();

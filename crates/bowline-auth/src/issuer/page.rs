@@ -22,7 +22,7 @@ pub(super) struct Consent<'a> {
     pub(super) user: &'a str,
 }
 
-/// The page that asks for consent.
+/// Creates the page that asks for consent.
 pub(super) fn consent(consent: &Consent<'_>) -> Response<Vec<u8>> {
     let mut body = String::new();
     let client = escape(&consent.client.name);
@@ -66,12 +66,12 @@ pub(super) fn consent(consent: &Consent<'_>) -> Response<Vec<u8>> {
     reply::html(StatusCode::OK, document("Allow access?", &body))
 }
 
-/// A page that says why a request is refused, without a way on.
+/// Creates a page that says why a request is refused, without a link.
 pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Vec<u8>> {
     reply::html(status, document("Request refused", &format!("<p>{}</p>", escape(reason))))
 }
 
-/// A page that says why a request is refused, with a link that reports the error to the client.
+/// Creates a page that says why a request is refused, with a link that reports the error to the client.
 pub(super) fn refusal_with_link(reason: &str, redirect_uri: &str, url: &str) -> Response<Vec<u8>> {
     let body = format!(
         "<p>{}</p><p><a href=\"{}\" rel=\"noreferrer\">Return to <code>{}</code></a></p>",
@@ -90,12 +90,12 @@ fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// Where a redirect leads: the host and port, or the private scheme of an application.
+/// Returns where a redirect leads: the host and port, or the private scheme of an application.
 fn redirect_host(uri: &str) -> &str {
     Url::split(uri).map_or_else(|_| uri.split(':').next().unwrap_or_default(), |url| url.authority)
 }
 
-/// Whether a redirect leads to a program on this machine.
+/// Returns whether a redirect leads to a program on this machine.
 pub(super) fn is_loopback(uri: &str) -> bool {
     Url::split(uri).is_ok_and(|url| url.is_loopback())
 }

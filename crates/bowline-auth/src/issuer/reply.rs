@@ -39,14 +39,14 @@ impl Failure {
     }
 }
 
-/// A response without a body.
+/// Creates a response without a body.
 pub(super) fn empty(status: StatusCode) -> Response<Vec<u8>> {
     let mut response = Response::new(Vec::new());
     *response.status_mut() = status;
     response
 }
 
-/// JSON that any page may read.
+/// Creates a response with JSON that any page may read.
 pub(super) fn json(status: StatusCode, body: &Value) -> Response<Vec<u8>> {
     let mut response = Response::new(body.to_string().into_bytes());
     *response.status_mut() = status;
@@ -55,14 +55,14 @@ pub(super) fn json(status: StatusCode, body: &Value) -> Response<Vec<u8>> {
     response
 }
 
-/// JSON that contains secrets and must not be stored by caches.
+/// Creates a response with JSON that contains secrets and must not be stored by caches.
 pub(super) fn private_json(status: StatusCode, body: &Value) -> Response<Vec<u8>> {
     let mut response = json(status, body);
     forbid_caching(response.headers_mut());
     response
 }
 
-/// A redirect to a checked redirect URI.
+/// Creates a redirect to a checked redirect URI.
 pub(super) fn redirect(url: &str) -> Response<Vec<u8>> {
     // 307 would make the browser post the form of the consent page to the client.
     let mut response = empty(StatusCode::SEE_OTHER);
@@ -75,7 +75,7 @@ pub(super) fn redirect(url: &str) -> Response<Vec<u8>> {
     response
 }
 
-/// A page for people. It loads nothing, runs nothing, and cannot be framed.
+/// Creates a page for people. It loads nothing, runs nothing, and cannot be framed.
 pub(super) fn html(status: StatusCode, text: String) -> Response<Vec<u8>> {
     let mut response = Response::new(text.into_bytes());
     *response.status_mut() = status;

@@ -34,7 +34,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// `now` is in seconds since the Unix epoch. The random bytes must be new for each moment.
+    /// Creates a moment. `now` is in seconds since the Unix epoch; use new random bytes for each moment.
     #[must_use]
     pub fn new(now: u64, random: [u8; 64]) -> Self {
         Self { now, random }
@@ -44,17 +44,17 @@ impl Moment {
         self.now
     }
 
-    /// The first 32 bytes: a code, a key of a consent page, a secret.
+    /// Returns the first 32 bytes: a code, a key of a consent page, a secret.
     pub(super) fn secret(&self) -> &[u8] {
         self.random.get(..32).unwrap_or_default()
     }
 
-    /// 16 other bytes: the id of a client or session.
+    /// Returns 16 other bytes: the id of a client or session.
     pub(super) fn id(&self) -> &[u8] {
         self.random.get(32..48).unwrap_or_default()
     }
 
-    /// 16 other bytes: the id of an access token.
+    /// Returns 16 other bytes: the id of an access token.
     pub(super) fn token_id(&self) -> &[u8] {
         self.random.get(48..).unwrap_or_default()
     }
@@ -206,13 +206,13 @@ impl AuthorizationServer {
         });
     }
 
-    /// The identifier of this server.
+    /// Returns the identifier of this server.
     #[must_use]
     pub fn issuer(&self) -> &Issuer {
         &self.issuer
     }
 
-    /// The keys that verify tokens, as published.
+    /// Returns the keys that verify tokens, as published.
     #[must_use]
     pub fn key_set(&self) -> KeySet {
         KeySet::parse(metadata::keys(self).to_string().as_bytes()).unwrap_or_default()
@@ -225,13 +225,13 @@ impl AuthorizationServer {
         self.old_keys.truncate(MAX_OLD_KEYS);
     }
 
-    /// Whether the session of an access token, its claim `sid`, is neither revoked nor over.
+    /// Returns whether the session of an access token, its claim `sid`, is neither revoked nor over.
     #[must_use]
     pub fn is_live(&self, sid: &str, now: u64) -> bool {
         self.grants.session(sid, now).is_some()
     }
 
-    /// A number that grows when a session is revoked.
+    /// Returns a number that grows when a session is revoked.
     #[must_use]
     pub fn revocations(&self) -> u64 {
         self.grants.revocations()
@@ -242,7 +242,7 @@ impl AuthorizationServer {
         self.grants.revoke_all();
     }
 
-    /// Whether a path belongs to this server.
+    /// Returns whether a path belongs to this server.
     #[must_use]
     pub fn has_path(&self, path: &str) -> bool {
         self.endpoint(path).is_some()
@@ -321,7 +321,7 @@ impl AuthorizationServer {
         }
     }
 
-    /// A client that is fixed or registered.
+    /// Returns a client that is fixed or registered.
     pub(super) fn registered(&self, id: &str, now: u64) -> Option<&Client> {
         let fixed = self.fixed_clients.iter().find(|client| client.id == id);
         fixed.or_else(|| self.used_clients.get(id, now)).or_else(|| self.new_clients.get(id, now))
@@ -335,7 +335,7 @@ impl AuthorizationServer {
         }
     }
 
-    /// A client by its id. `Err` asks for its document.
+    /// Returns a client by its id. `Err` asks for its document.
     pub(super) fn find_client(
         &mut self,
         id: &str,
@@ -350,14 +350,14 @@ impl AuthorizationServer {
         Ok(Err("it is not registered here".to_owned()))
     }
 
-    /// The URL of an endpoint.
+    /// Returns the URL of an endpoint.
     pub(super) fn url_of(&self, path: &str) -> String {
         format!("{}{path}", self.issuer.as_str().trim_end_matches('/'))
     }
 }
 
-/// Whether a form was sent by a page of this server. Other pages cannot read the key of a consent page, so this is a second
-/// barrier.
+/// Returns whether a form was sent by a page of this server. Other pages cannot read the key of a consent page, so this
+/// is a second barrier.
 fn is_own_page(issuer: &str, headers: &HeaderMap) -> bool {
     // Compared with the issuer and not with `Host`, which a page with a name of its own chooses.
     let is_own_origin = headers.get(header::ORIGIN).is_none_or(|origin| {

@@ -11,7 +11,7 @@ pub(super) const CODE_TIME: u64 = 60;
 /// A session ends after this time, in seconds, even if it is refreshed: 14 days.
 const SESSION_TIME: u64 = 14 * 24 * 3600;
 
-/// The SHA-256 digest of text, in base64url. Secrets are stored as digests only.
+/// Returns the SHA-256 digest of text, in base64url. Secrets are stored as digests only.
 pub(super) fn digest(text: &str) -> String {
     encode(ring_digest(&SHA256, text.as_bytes()).as_ref())
 }
@@ -170,7 +170,7 @@ impl Grants {
         Some((session.clone(), next))
     }
 
-    /// The session of a refresh token, to check a request before the token is used up.
+    /// Returns the session of a refresh token, to check a request before the token is used up.
     pub(super) fn session_of(&self, token: &str, now: u64) -> Option<&Session> {
         let (id, _) = token.split_once('.')?;
         self.sessions.get(&digest(id), now)

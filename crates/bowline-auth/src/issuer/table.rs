@@ -43,12 +43,12 @@ impl<T> Table<T> {
         }
     }
 
-    /// The entry, unless it has expired.
+    /// Returns the entry, unless it has expired.
     pub(super) fn get(&self, key: &str, now: u64) -> Option<&T> {
         self.entries.get(key).filter(|entry| now <= entry.expires).map(|entry| &entry.value)
     }
 
-    /// The entry, to be changed.
+    /// Returns the entry, to be changed.
     pub(super) fn get_mut(&mut self, key: &str, now: u64) -> Option<&mut T> {
         self.entries.get_mut(key).filter(|entry| now <= entry.expires).map(|entry| &mut entry.value)
     }

@@ -220,7 +220,7 @@ pub(super) fn revoke(
     reply::private_json(StatusCode::OK, &json!({}))
 }
 
-/// The session of an access token that this server signed.
+/// Returns the session of an access token that this server signed.
 fn sid_of(server: &AuthorizationServer, token: &str) -> Option<String> {
     let jws = Jws::parse(token).ok()?;
     let keys = server.key_set();
@@ -272,7 +272,7 @@ fn authenticate(
     };
     match server.registered(&id, now) {
         Some(client) if client.method == method => {
-            // Digests are compared, so the time tells nothing about the secret.
+            // Digests are compared, so the time reveals nothing about the secret.
             if client.secret != secret.as_deref().map(digest) {
                 return Err(refused());
             }

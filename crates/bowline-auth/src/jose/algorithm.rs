@@ -49,7 +49,7 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
-    /// The value of `alg`.
+    /// Returns the value of `alg`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

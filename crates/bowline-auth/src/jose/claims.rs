@@ -17,13 +17,13 @@ impl Claims {
         json::object("payload", payload).map(Self)
     }
 
-    /// A claim of any type.
+    /// Returns a claim of any type.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// A claim that is text. Another type is an error, also `null`.
+    /// Returns a claim that is text. Another type is an error, also `null`.
     pub fn text(&self, name: &str) -> Result<Option<&str>, JoseError> {
         match self.get(name) {
             None => Ok(None),
@@ -32,7 +32,7 @@ impl Claims {
         }
     }
 
-    /// A claim that is a time, as the duration since 1970 (`NumericDate`, RFC 7519, 2). Fractions are allowed.
+    /// Returns a claim that is a time, as the duration since 1970 (`NumericDate`, RFC 7519, 2). Fractions are allowed.
     pub fn time(&self, name: &str) -> Result<Option<Duration>, JoseError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let time = match value.as_u64() {
@@ -42,7 +42,7 @@ impl Claims {
         time.map(Some).ok_or_else(|| Kind::WrongType(name.to_owned()).into())
     }
 
-    /// Whether `aud`, a string or an array of strings, contains a value for which `accepted` is true.
+    /// Returns whether `aud`, a string or an array of strings, contains a value for which `accepted` is true.
     pub fn has_audience(&self, accepted: impl Fn(&str) -> bool) -> Result<bool, JoseError> {
         match self.get("aud") {
             None => Ok(false),

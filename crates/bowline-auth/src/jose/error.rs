@@ -33,7 +33,7 @@ impl From<Kind> for JoseError {
 }
 
 impl JoseError {
-    /// Whether the token is well-formed, but its signature does not fit.
+    /// Returns whether the token is well-formed, but its signature does not fit.
     #[must_use]
     pub fn is_signature(&self) -> bool {
         self.0 == Kind::Signature

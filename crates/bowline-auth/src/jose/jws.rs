@@ -44,13 +44,13 @@ impl<'a> Jws<'a> {
         Ok(Self { header, signed, payload, signature })
     }
 
-    /// The header. It is not verified.
+    /// Returns the header. It is not verified.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The payload. It is not verified: use it to choose a key and to refuse early, for nothing else.
+    /// Returns the payload. It is not verified: use it to choose a key and to refuse early, for nothing else.
     #[must_use]
     pub fn unverified_payload(&self) -> &[u8] {
         &self.payload
@@ -84,25 +84,25 @@ impl Header {
         Ok(Self { algorithm, members })
     }
 
-    /// The algorithm of the signature.
+    /// Returns the algorithm of the signature.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The key that the token names.
+    /// Returns the key that the token names.
     #[must_use]
     pub fn kid(&self) -> Option<&str> {
         self.members.get("kid").and_then(Value::as_str)
     }
 
-    /// The media type of the whole token, as it was sent.
+    /// Returns the media type of the whole token, as it was sent.
     #[must_use]
     pub fn typ(&self) -> Option<&str> {
         self.members.get("typ").and_then(Value::as_str)
     }
 
-    /// Whether `typ` names one of these media types, in any case, with or without `application/` (RFC 7515, 4.1.9).
+    /// Returns whether `typ` names one of these media types, in any case, with or without `application/` (RFC 7515, 4.1.9).
     #[must_use]
     pub fn has_type(&self, types: &[&str]) -> bool {
         self.typ().is_some_and(|typ| {
@@ -112,7 +112,7 @@ impl Header {
         })
     }
 
-    /// Any member of the header.
+    /// Returns any member of the header.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Value> {
         self.members.get(name)

@@ -67,7 +67,7 @@ impl PublicKey {
         Ok(Self(material))
     }
 
-    /// Whether the key can be used with the algorithm.
+    /// Returns whether the key can be used with the algorithm.
     #[must_use]
     pub fn fits(&self, algorithm: Algorithm) -> bool {
         self.scheme(algorithm).is_some()
@@ -102,7 +102,7 @@ impl PublicKey {
         Ok(Self(rsa(modulus, exponent)?))
     }
 
-    /// The members that make up the key, in the order of their names.
+    /// Returns the members that make up the key, in the order of their names.
     fn members(&self) -> Vec<(&'static str, String)> {
         let curve = |name: &str, point: &[u8]| {
             let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
@@ -120,13 +120,13 @@ impl PublicKey {
         }
     }
 
-    /// The key as a JWK, with the members that it needs and no others.
+    /// Returns the key as a JWK, with the members that it needs and no others.
     #[must_use]
     pub fn to_jwk(&self) -> Map<String, Value> {
         self.members().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 
-    /// The SHA-256 thumbprint (RFC 7638), in base64url.
+    /// Returns the SHA-256 thumbprint (RFC 7638), in base64url.
     #[must_use]
     pub fn thumbprint(&self) -> String {
         // The values are names and base64url, which JSON does not escape.
@@ -135,7 +135,7 @@ impl PublicKey {
         encode(digest(&SHA256, format!("{{{}}}", members.join(",")).as_bytes()).as_ref())
     }
 
-    /// What `ring` needs to verify. A pair of key and algorithm that is not here is never verified.
+    /// Returns what `ring` needs to verify. A pair of key and algorithm that is not here is never verified.
     fn scheme(&self, algorithm: Algorithm) -> Option<Scheme<'_>> {
         Some(match (&self.0, algorithm) {
             (Material::P256(key), Algorithm::Es256) => {
@@ -190,7 +190,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Result<Material, Kind> {
     if bits > MAX_RSA {
         return Err(Kind::Key("the RSA modulus has more than 8192 bits"));
     }
-    // One signs nothing, and even exponents are no RSA keys.
+    // An exponent of one signs nothing, and RSA has no even exponents.
     if exponent.len() > 4 || exponent == [1] || exponent.last().is_none_or(|last| last % 2 == 0) {
         return Err(Kind::Key("the RSA exponent is not usable"));
     }

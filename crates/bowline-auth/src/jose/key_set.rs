@@ -41,7 +41,7 @@ pub enum Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// The key, if exactly one fits.
+    /// Returns the key, if exactly one fits.
     #[must_use]
     pub fn key(self) -> Option<&'a PublicKey> {
         match self {
@@ -76,14 +76,14 @@ impl KeySet {
         Ok(set)
     }
 
-    /// A set of one key.
+    /// Creates a set of one key.
     #[must_use]
     pub fn of(kid: Option<&str>, key: PublicKey) -> Self {
         let key = Key { kid: kid.map(str::to_owned), algorithm: None, public: key };
         Self { keys: vec![key], skipped: Vec::new() }
     }
 
-    /// The key for a token with this header. A token without `kid` needs a set in which exactly one key fits.
+    /// Returns the key for a token with this header. A token without `kid` needs a set in which exactly one key fits.
     #[must_use]
     pub fn find(&self, algorithm: Algorithm, kid: Option<&str>) -> Found<'_> {
         let mut named = self.keys.iter().filter(|key| kid.is_none() || key.kid.as_deref() == kid).peekable();
@@ -100,19 +100,19 @@ impl KeySet {
         }
     }
 
-    /// The number of usable keys.
+    /// Returns the number of usable keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether no key is usable.
+    /// Returns whether no key is usable.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Why keys were skipped, one reason per key.
+    /// Returns why keys were skipped, one reason per key.
     #[must_use]
     pub fn skipped(&self) -> &[JoseError] {
         &self.skipped

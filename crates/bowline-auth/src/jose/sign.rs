@@ -107,25 +107,25 @@ impl SigningKey {
         Ok(self)
     }
 
-    /// The algorithm of the signatures.
+    /// Returns the algorithm of the signatures.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// The private key in PKCS #8, to be stored.
+    /// Returns the private key in PKCS #8, to be stored.
     #[must_use]
     pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
 
-    /// The private key as text, for a store: PKCS #8 in base64url.
+    /// Returns the private key as text, for a store: PKCS #8 in base64url.
     #[must_use]
     pub fn to_secret(&self) -> Secret {
         Secret::new(encode(&self.pkcs8))

@@ -21,7 +21,7 @@ pub struct ClientDocument {
 }
 
 impl ClientDocument {
-    /// A document at `url`, for an application called `name`.
+    /// Creates a document at `url`, for an application called `name`.
     pub fn new(url: impl Into<String>, name: impl Into<String>) -> Result<Self, Error> {
         let (url, name) = (url.into(), name.into());
         check_client_document_url(&url)?;
@@ -39,13 +39,13 @@ impl ClientDocument {
         Ok(self)
     }
 
-    /// The client id, which is the URL of the document.
+    /// Returns the client id, which is the URL of the document.
     #[must_use]
     pub fn client_id(&self) -> &str {
         &self.url
     }
 
-    /// The document to host. Fails without a redirect URI.
+    /// Returns the document to host. Fails without a redirect URI.
     pub fn to_json(&self) -> Result<String, Error> {
         if self.redirect_uris.is_empty() {
             return Err(Error::misuse("a client document needs a redirect URI"));

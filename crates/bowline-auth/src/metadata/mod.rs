@@ -30,7 +30,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules for the MCP server at `server`. Fails if a login there would send tokens without TLS.
+    /// Creates the rules for the MCP server at `server`. Fails if a login there would send tokens without TLS.
     pub fn new(server: &str, lenient: &[Lenient], exact_resource: bool) -> Result<Self, Error> {
         let http = match Url::split(server) {
             _ if lenient.contains(&Lenient::Http) => PlainHttp::Allowed,
@@ -56,26 +56,26 @@ impl Rules {
         let _ = self.remembered.set(exceptions.to_vec());
     }
 
-    /// The exceptions that are allowed, those of the stored login included.
+    /// Returns the exceptions that are allowed, those of the stored login included.
     #[must_use]
     pub fn exceptions(&self) -> Vec<Lenient> {
         Lenient::ALL.into_iter().filter(|exception| self.allows(*exception)).collect()
     }
 
-    /// The URL of the MCP server, without fragment.
+    /// Returns the URL of the MCP server, without fragment.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// Whether an exception is set.
+    /// Returns whether an exception is set.
     #[must_use]
     pub fn allows(&self, lenient: Lenient) -> bool {
         self.lenient.contains(&lenient)
             || self.remembered.get().is_some_and(|remembered| remembered.contains(&lenient))
     }
 
-    /// Whether the resource has to be exactly the server.
+    /// Returns whether the resource has to be exactly the server.
     #[must_use]
     pub fn exact_resource(&self) -> bool {
         self.exact_resource

@@ -87,7 +87,7 @@ impl ServerMetadata {
         })
     }
 
-    /// The default endpoints of 2025-03-26, for a server without metadata.
+    /// Returns the default endpoints of 2025-03-26, for a server without metadata.
     pub(crate) fn defaults(issuer: Issuer) -> Self {
         let at = |path: &str| format!("{issuer}{path}");
         Self {
@@ -106,8 +106,8 @@ impl ServerMetadata {
         }
     }
 
-    /// The endpoints that are in the settings, for an authorization server whose metadata is not read. Whether it supports PKCE
-    /// is not known; PKCE is sent all the same.
+    /// Returns the endpoints that are in the settings, for an authorization server whose metadata is not read. Whether
+    /// it supports PKCE is not known; PKCE is sent all the same.
     pub fn configured(
         issuer: Issuer,
         authorization_endpoint: &str,
@@ -124,13 +124,13 @@ impl ServerMetadata {
         })
     }
 
-    /// Whether the server lists a scope.
+    /// Returns whether the server lists a scope.
     #[must_use]
     pub fn lists_scope(&self, scope: &str) -> bool {
         self.scopes.as_ref().is_some_and(|scopes| scopes.contains(scope))
     }
 
-    /// The endpoint for logins, if a login is safe there: PKCE with S256 must be announced.
+    /// Returns the endpoint for logins, if a login is safe there: PKCE with S256 must be announced.
     pub(crate) fn safe_authorization_endpoint(&self, rules: &Rules) -> Result<&str, Error> {
         let issuer = &self.issuer;
         if self.pkce == Some(false) && !rules.allows(Lenient::UnannouncedPkce) {

@@ -18,18 +18,18 @@ pub struct StoreKey {
 }
 
 impl StoreKey {
-    /// The key for the MCP server at `url` and an account, which is empty unless the user has several.
+    /// Creates the key for the MCP server at `url` and an account, which is empty unless the user has several.
     pub fn new(url: &str, account: &str) -> Result<Self, Error> {
         Ok(Self { server: Resource::of_server(url)?.as_str().to_owned(), account: account.to_owned() })
     }
 
-    /// The canonical URL of the MCP server.
+    /// Returns the canonical URL of the MCP server.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The name that the user gave to the account; empty for the default one.
+    /// Returns the name that the user gave to the account; empty for the default one.
     #[must_use]
     pub fn account(&self) -> &str {
         &self.account
@@ -58,7 +58,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Deletes a record. A record that does not exist is not an error.
     fn remove<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// The keys of all records.
+    /// Returns the keys of all records.
     fn list(&self) -> BoxFuture<'_, Result<Vec<StoreKey>, Error>>;
 
     /// Takes the lock of one record, against other tasks and other processes that use the same store. The client holds it
@@ -75,7 +75,7 @@ pub struct StoreLock {
 }
 
 impl StoreLock {
-    /// A lock that is released by dropping `guard`.
+    /// Creates a lock that is released by dropping `guard`.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self { _guard: Box::new(guard), interrupted: false }
     }
@@ -87,8 +87,8 @@ impl StoreLock {
         self
     }
 
-    /// Whether the process that held the lock before ended without releasing it. It may have used the refresh token without
-    /// keeping the new one.
+    /// Returns whether the process that held the lock before ended without releasing it. It may have used the refresh
+    /// token without keeping the new one.
     #[must_use]
     pub fn is_after_interruption(&self) -> bool {
         self.interrupted

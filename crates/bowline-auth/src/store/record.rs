@@ -43,7 +43,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Whether tokens were issued to this client.
+    /// Returns whether tokens were issued to this client.
     fn is_of(&self, tokens: &TokenSet) -> bool {
         self.issuer == tokens.issuer && tokens.client_id.as_ref() == Some(&self.client_id)
     }
@@ -96,7 +96,7 @@ pub enum ClientOrigin {
 }
 
 impl ClientOrigin {
-    /// The name in JSON and in messages.
+    /// Returns the name in JSON and in messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ pub enum AuthMethod {
 }
 
 impl AuthMethod {
-    /// The name in metadata and registrations.
+    /// Returns the name in metadata and registrations.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The scheme as it is sent.
+    /// Returns the scheme as it is sent.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -221,7 +221,7 @@ impl Record {
         self.registrations.retain(|known| known.issuer != *issuer || known.client_id != *client_id);
     }
 
-    /// The record as JSON, for a store. It contains the tokens.
+    /// Returns the record as JSON, for a store. It contains the tokens.
     #[must_use]
     pub fn to_json(&self) -> Secret {
         let registrations: Vec<Value> = self.registrations.iter().map(registration_json).collect();

@@ -34,7 +34,7 @@ struct Entry {
 }
 
 impl VerdictCache {
-    /// The caller of a token that was accepted before, if that still holds at `now` under the keys of `generation`.
+    /// Returns the caller of a token that was accepted before, if that still holds at `now` under the keys of `generation`.
     pub fn get(&self, token: &str, now: u64, generation: u64) -> Option<Arc<Caller>> {
         let digest = digest(token);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

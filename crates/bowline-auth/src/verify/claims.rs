@@ -36,7 +36,7 @@ impl ClaimNames {
         self
     }
 
-    /// The caller that verified claims of `issuer` describe.
+    /// Returns the caller that verified claims of `issuer` describe.
     ///
     /// Without a subject, the client takes its place. Fails if there is neither, or if one of these claims has the wrong type.
     pub fn caller(&self, issuer: &str, claims: RawJson) -> Result<Caller, Refusal> {
@@ -74,7 +74,7 @@ impl ClaimNames {
     }
 }
 
-/// A text with spaces, or a list.
+/// Returns a text with spaces, or a list.
 fn read_scopes(value: &RawJson) -> Result<Scopes, Refusal> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -46,7 +46,7 @@ impl Hierarchy {
         Ok(Self { implied: closed })
     }
 
-    /// The scopes that `granted` imply and do not contain.
+    /// Returns the scopes that `granted` imply and do not contain.
     #[must_use]
     pub fn implied_by(&self, granted: &Scopes) -> Scopes {
         let mut all = Scopes::new();
@@ -59,7 +59,7 @@ impl Hierarchy {
     }
 }
 
-/// Everything that follows from `scope`, which contains `scope` itself if there is a cycle.
+/// Returns everything that follows from `scope`, which contains `scope` itself if there is a cycle.
 fn closure(direct: &[(String, Scopes)], scope: &str) -> Scopes {
     let mut all = Scopes::new();
     let mut open = vec![scope];

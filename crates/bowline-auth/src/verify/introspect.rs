@@ -38,7 +38,7 @@ impl Introspection {
         self
     }
 
-    /// The issuer.
+    /// Returns the issuer.
     #[must_use]
     pub fn issuer(&self) -> &Issuer {
         &self.issuer

@@ -17,7 +17,7 @@ pub struct Issuers {
 }
 
 impl Issuers {
-    /// Without issuers; it refuses every token.
+    /// Creates a verifier without issuers, which refuses every token.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -39,7 +39,7 @@ impl Issuers {
     }
 }
 
-/// The claim `iss`, without verification.
+/// Returns the claim `iss`, without verification.
 fn unverified_issuer(token: &str) -> Result<Option<String>, JoseError> {
     let jws = Jws::parse(token)?;
     let claims = Claims::parse(jws.unverified_payload())?;

@@ -45,7 +45,7 @@ impl Jwt {
         self
     }
 
-    /// The issuer.
+    /// Returns the issuer.
     #[must_use]
     pub fn issuer(&self) -> &Issuer {
         &self.issuer
@@ -98,7 +98,7 @@ pub struct Unsigned<'a> {
 }
 
 impl Unsigned<'_> {
-    /// The key that the token names.
+    /// Returns the key that the token names.
     #[must_use]
     pub fn find_key<'k>(&self, keys: &'k KeySet) -> Found<'k> {
         keys.find(self.jws.header().algorithm(), self.jws.header().kid())

@@ -48,7 +48,7 @@ pub enum Plan {
 }
 
 impl KeyCache {
-    /// What to do at `now`.
+    /// Returns what to do at `now`.
     #[must_use]
     pub fn plan(&self, now: u64) -> Plan {
         match &self.held {
@@ -62,13 +62,14 @@ impl KeyCache {
         }
     }
 
-    /// Whether a token with an unknown key may cause a fetch at `now`.
+    /// Returns whether a token with an unknown key may cause a fetch at `now`.
     #[must_use]
     pub fn may_fetch_unknown(&self, now: u64) -> bool {
         self.may_fetch(now, RETRY)
     }
 
-    /// A clock that was set back by more than the interval must not stop fetches, so the distance counts, not the order.
+    /// Returns whether the last attempt was long enough ago. A clock that was set back must not stop fetches, so the distance
+    /// counts, not the order.
     fn may_fetch(&self, now: u64, interval: u64) -> bool {
         self.attempted.is_none_or(|attempted| now.abs_diff(attempted) >= interval)
     }
@@ -91,7 +92,7 @@ impl KeyCache {
         self.held = Some(Held { keys, fetched: now, lifetime });
     }
 
-    /// A number that grows with each change of the keys.
+    /// Returns a number that grows with each change of the keys.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -104,7 +105,7 @@ impl Held {
     }
 }
 
-/// How long keys are fresh, from the header `Cache-Control` (RFC 9111, 5.2).
+/// Returns how long keys are fresh, from the header `Cache-Control` (RFC 9111, 5.2).
 fn lifetime(cache_control: Option<&str>) -> u64 {
     let mut lifetime = LIFETIME;
     for directive in cache_control.unwrap_or_default().split(',') {

@@ -57,13 +57,13 @@ pub trait Verify: fmt::Debug + Send + Sync + 'static {
     /// Verifies one token. It is at most [`MAX_TOKEN`] bytes long and consists of visible ASCII characters.
     fn verify<'a>(&'a self, token: &'a str, expected: Expected<'a>) -> Verification<'a>;
 
-    /// A number that changes when verdicts given so far no longer hold, such as after a change of keys.
+    /// Returns a number that changes when verdicts given so far no longer hold, such as after a change of keys.
     fn generation(&self) -> u64 {
         0
     }
 
-    /// How many seconds an accepted token may be trusted without asking again: at most [`MAX_VERDICT_AGE`], and never beyond
-    /// the expiry of the token.
+    /// Returns how many seconds an accepted token may be trusted without asking again: at most [`MAX_VERDICT_AGE`], and
+    /// never beyond the expiry of the token.
     fn max_age(&self) -> u64 {
         MAX_VERDICT_AGE
     }
@@ -87,13 +87,13 @@ impl<'a> Expected<'a> {
         Self { now, audiences, claims }
     }
 
-    /// Whether one of `audiences`, the `aud` of a token, is one of this server's.
+    /// Returns whether one of `audiences`, the `aud` of a token, is one of this server's.
     pub fn is_for_us<'b>(&self, audiences: impl IntoIterator<Item = &'b str>) -> bool {
         audiences.into_iter().any(|audience| self.audiences.iter().any(|ours| ours == audience))
     }
 }
 
-/// The caller that a token stands for, or why the token is refused.
+/// The caller that a token identifies, or why the token is refused.
 pub type Verdict = Result<Arc<Caller>, Refusal>;
 
 /// A verdict that is known, or the future of one.
@@ -140,12 +140,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The token is not valid here.
+    /// Refuses a token that is not valid here.
     pub fn invalid(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid(reason.into())
     }
 
-    /// The token could not be checked.
+    /// Reports that the token could not be checked.
     pub fn unavailable(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Unavailable(reason.into())
     }
