@@ -73,7 +73,7 @@ pub(crate) fn run_as_rustdoc(arguments: &[String]) -> Option<Result<Verdict, Str
     Some(status.map(|status| Verdict::of(status.success())))
 }
 
-/// Has rustdoc write one JSON file for each of `libraries`.
+/// Runs rustdoc, which writes one JSON file for each of `libraries`.
 fn document(root: &Path, libraries: &[&Package]) -> Result<(), String> {
     let program = env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
@@ -87,7 +87,7 @@ fn document(root: &Path, libraries: &[&Package]) -> Result<(), String> {
     output_of(&mut command).map(drop)
 }
 
-/// Where rustdoc writes the JSON of `library`.
+/// Returns where rustdoc writes the JSON of `library`.
 fn json_of(root: &Path, library: &Package) -> PathBuf {
     root.join("target/doc").join(library.name.replace('-', "_")).with_extension("json")
 }

@@ -15,7 +15,7 @@ pub(crate) struct TextFile {
     pub(crate) text: String,
 }
 
-/// Every file below `folders` (relative to `root`) whose name ends in `.extension`, sorted by path. A folder that does
+/// Returns every file below `folders` (relative to `root`) whose name ends in `.extension`, sorted by path. A folder that does
 /// not exist holds no files.
 pub(crate) fn below(
     root: &Path,
@@ -39,7 +39,7 @@ pub(crate) fn below(
     Ok(files)
 }
 
-/// The folders `parent/*/child` that exist, relative to `root` and sorted.
+/// Returns the folders `parent/*/child` that exist, relative to `root` and sorted.
 pub(crate) fn children(root: &Path, parent: &str, child: &str) -> Result<Vec<String>, String> {
     let folder = root.join(parent);
     if !folder.is_dir() {
@@ -63,7 +63,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// How the repository calls `path`.
+/// Returns `path` relative to the root, with slashes.
 pub(crate) fn relative(root: &Path, path: &Path) -> String {
     let inner = path.strip_prefix(root).unwrap_or(path);
     let parts: Vec<_> = inner.components().map(|part| part.as_os_str().to_string_lossy()).collect();

@@ -11,7 +11,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// `path` is relative to the root of the repository, `line` counts from one.
+    /// Creates a finding. `path` is relative to the root of the repository, `line` counts from one.
     pub(crate) fn new(path: impl Into<String>, line: usize, sentence: impl Into<String>) -> Self {
         Self { path: path.into(), line, sentence: sentence.into() }
     }

@@ -30,7 +30,8 @@ impl Tree {
 
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.0.join(path);
-        fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("the folder is writable");
+        fs::create_dir_all(path.parent().expect("a file has a parent directory"))
+            .expect("the folder is writable");
         fs::write(path, text).expect("the folder is writable");
     }
 }

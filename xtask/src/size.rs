@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path) -> Result<Verdict, String> {
     Ok(Verdict::of(measures.iter().all(Measure::is_kept)))
 }
 
-/// The package has no lock file of its own: it is measured with the versions that the workspace is tested with.
+/// Copies the lock file of the workspace: the package has none, and is measured with the versions that are tested.
 fn take_lock_file(root: &Path, folder: &str) -> Result<(), String> {
     let (from, to) = (root.join("Cargo.lock"), root.join(folder).join("Cargo.lock"));
     fs::copy(&from, &to)
@@ -62,7 +62,7 @@ fn take_lock_file(root: &Path, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The crates of a `cargo tree` without prefix, as name and version.
+/// Returns the crates of a `cargo tree` without prefix, as name and version.
 fn crates_of<'a>(tree: &'a str, package: &str) -> BTreeSet<(&'a str, &'a str)> {
     let entries = tree.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

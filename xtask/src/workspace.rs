@@ -28,7 +28,7 @@ pub(crate) struct Dependency {
     pub(crate) kind: Kind,
 }
 
-/// Which dependency table an entry stands in.
+/// The dependency table of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Normal,
@@ -36,14 +36,14 @@ pub(crate) enum Kind {
     Dev,
 }
 
-/// The root of the repository, which cargo tells to what it runs.
+/// Returns the root of the repository, from the variable that cargo sets.
 pub(crate) fn root() -> Result<PathBuf, String> {
     let manifest = env::var_os("CARGO_MANIFEST_DIR").ok_or("expected to be run as `cargo xtask`")?;
     let folder = PathBuf::from(manifest);
     folder.parent().map(Path::to_path_buf).ok_or_else(|| format!("{} has no parent", folder.display()))
 }
 
-/// A cargo command that works on the manifest at `root`.
+/// Returns a cargo command that works on the manifest at `root`.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
@@ -61,7 +61,7 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
         .map_err(|error| format!("{command:?} printed something else than text: {error}"))
 }
 
-/// The members of the workspace, sorted by name.
+/// Returns the members of the workspace, sorted by name.
 pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let metadata =
         output_of(cargo(root).args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;

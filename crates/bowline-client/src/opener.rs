@@ -86,7 +86,7 @@ mod tests {
         // proves: ELIU-23, SEC-37
         // V-103
         let text = "https://example.com/?a=1&b=$(id);c='x'|true%20";
-        assert!(ShownUrl::parse(text).is_err(), "a pipe is no part of a URL");
+        assert!(ShownUrl::parse(text).is_err(), "a pipe is not part of a URL");
         let url = ShownUrl::parse("https://example.com/?a=1&b=$(id);c='x'%20").unwrap();
         for system in [System::Mac, System::Windows, System::Other] {
             let words = command(system, &url);

@@ -97,7 +97,7 @@ impl Reader<'_> {
         all
     }
 
-    /// A path, relative to the directory of the file.
+    /// Returns a path, relative to the directory of the file.
     pub(super) fn path(&self, fields: &Fields<'_>, name: &str, example: &str) -> Option<Located<PathBuf>> {
         let text = fields.string(name, example)?;
         let path = absolute(&text.value, self.context.environment.home(), &self.context.base());

@@ -57,7 +57,7 @@ pub struct Input {
 }
 
 impl fmt::Debug for Input {
-    /// The default value may be a secret.
+    /// Masks the default value, which may be a secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Input")

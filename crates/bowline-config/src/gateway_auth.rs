@@ -203,12 +203,12 @@ fn implies(fields: &Fields<'_>) -> BTreeMap<String, Vec<String>> {
     implies
 }
 
-/// Whether a text is a URL with a host and without query and fragment.
+/// Returns whether a text is a URL with a host and without query and fragment.
 fn is_url(text: &str) -> bool {
     host(text).is_some() && !text.contains(['?', '#']) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether nobody on the network can change what is read from a URL.
+/// Returns whether nobody on the network can change what is read from a URL.
 fn is_secure_url(text: &str) -> bool {
     let is_loopback = |host: &str| {
         let name = match host.strip_prefix('[') {
@@ -221,7 +221,7 @@ fn is_secure_url(text: &str) -> bool {
     is_url(text) && (text.starts_with("https://") || host(text).is_some_and(is_loopback))
 }
 
-/// The host and port of a URL.
+/// Returns the host and port of a URL.
 fn host(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -257,7 +257,7 @@ pub enum AuthMode {
 }
 
 impl AuthMode {
-    /// The name in the configuration.
+    /// Returns the name in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -53,7 +53,7 @@ impl RawText<'_> {
 
     /// Returns the first member `name` of this object if it is a string.
     ///
-    /// Most writers put the member that tells the type of an object first, so the rest is not read once it was found.
+    /// Most writers put the member with the type of an object first, so the rest is not read once it is found.
     ///
     /// Fails if the value is not an object.
     pub fn tag<E: de::Error>(&self, name: &'static str) -> Result<Option<Cow<'_, str>>, E> {

@@ -84,7 +84,7 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///         self.0.fetch_add(amount, Ordering::Relaxed) + amount
 ///     }
 ///
-///     /// Where the counter stands.
+///     /// The value of the counter.
 ///     #[resource("counter://value")]
 ///     fn value(&self) -> String {
 ///         self.0.load(Ordering::Relaxed).to_string()

@@ -183,8 +183,8 @@ impl Replay {
         kept.push((key.to_owned(), value));
     }
 
-    /// Uses up the state this was opened from, if it was: to be called when nothing stands between the call and its
-    /// handler any more, so that a call refused on the way can be made again.
+    /// Consumes the state that this was opened from, if any. Call it right before the handler runs, so that a call that was
+    /// refused earlier can be repeated.
     ///
     /// Fails with -32602 if the state was used before or has expired.
     pub fn redeem(&self, consumed: &Mutex<Consumed>, now: fn() -> u64) -> Result<(), RpcError> {

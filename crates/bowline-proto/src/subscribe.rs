@@ -185,7 +185,7 @@ impl Interest {
 struct Listener {
     access: SubscriptionAccess,
     interest: Interest,
-    /// What changed since the listener was last told.
+    /// What changed since the listener was last notified.
     news: Interest,
 }
 

@@ -157,7 +157,7 @@ impl Counting<'_> {
     }
 }
 
-/// The number of tools is small enough for an exact `f32`.
+/// Returns the number of tools is small enough for an exact `f32`.
 fn count(tools: usize) -> f32 {
     f32::from(u16::try_from(tools).unwrap_or(u16::MAX))
 }

@@ -31,7 +31,7 @@ pub struct Entry<'a> {
 }
 
 impl<'a> From<&'a Tool> for Entry<'a> {
-    /// The server is the part of the name before `__`.
+    /// Splits a name: the server is the part before `__`.
     fn from(tool: &'a Tool) -> Self {
         let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.as_deref());
         Self {

@@ -139,7 +139,7 @@ fn search_description(sources: &[Source<'_>]) -> String {
     text
 }
 
-/// The schema of the output of [`search_result`](super::search_result).
+/// Returns the schema of the output of [`search_result`](super::search_result).
 fn found_schema() -> RawJson {
     RawJson::from(json!({
         "type": "object",
@@ -163,7 +163,7 @@ fn found_schema() -> RawJson {
     }))
 }
 
-/// The schema of the output of [`describe_tool`](super::describe_tool).
+/// Returns the schema of the output of [`describe_tool`](super::describe_tool).
 fn definition_schema() -> RawJson {
     RawJson::from(json!({
         "type": "object",

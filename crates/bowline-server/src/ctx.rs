@@ -103,7 +103,7 @@ impl Ctx {
 
     /// Asks like [`Ctx::ask`], under a key of the author's choice.
     ///
-    /// Questions are otherwise told apart by their position, which is only stable while a handler asks in the same
+    /// Questions are otherwise identified by their position, which is only stable while a handler asks in the same
     /// order each time it runs. A client of 2026-07-28 that knows the key can answer ahead, with its first request, so
     /// the key should say what is asked.
     pub fn ask_as<T: FromJson>(
@@ -337,7 +337,7 @@ impl Ctx {
     /// Sends a custom request to the client, and reads its result.
     ///
     /// Only clients of legacy revisions take requests: for one of 2026-07-28 this fails. Unlike a question it does not end
-    /// the round, so the handler goes on when the result is there.
+    /// the round, so the handler continues when the result arrives.
     pub async fn request<R: DeserializeOwned>(
         &self,
         method: &str,
@@ -420,8 +420,8 @@ impl Ctx {
         }
     }
 
-    /// Closes the stream to the client for now, which comes back for the rest: for calls so long that holding a
-    /// connection open for them is a waste.
+    /// Closes the stream to the client, which reconnects for the rest: for calls so long that an open connection would be
+    /// a waste.
     ///
     /// Only HTTP in 2025-11-25 has this; elsewhere nothing happens.
     pub fn hang_up(&self) {

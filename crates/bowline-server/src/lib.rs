@@ -27,7 +27,7 @@
 //! # }
 //! ```
 //!
-//! Around every call there may be [`middleware`]; what changes while the server runs is told through its [`Registry`].
+//! Around every call there may be [`middleware`]; changes while the server runs are made through its [`Registry`].
 //! [`transport`] is what transports are built from.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -29,7 +29,7 @@ impl fmt::Debug for BuildError {
 
 impl StdError for BuildError {}
 
-/// Why a server could not start or go on.
+/// Why a server could not start or continue.
 pub struct ServeError(Kind);
 
 enum Kind {

@@ -44,7 +44,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 /// # }
 /// ```
 ///
-/// With the crate `bowline`, `#[data]` stands for the derives and `#[tool]` for the builder.
+/// With the crate `bowline`, `#[data]` replaces the derives and `#[tool]` the builder.
 #[must_use = "a server does nothing until it is served"]
 pub struct Server {
     info: Implementation,
@@ -210,10 +210,10 @@ impl Server {
         self
     }
 
-    /// Tells `follow` which resources some client wants to hear of, all of them, each time that changes: for a server
-    /// that watches only what somebody looks at. It says what changed through [`Updates`].
+    /// Calls `follow` with all resources that some client subscribes to, each time the set changes: for a server that
+    /// watches only those. It reports changes through [`Updates`].
     ///
-    /// A connection waits while `follow` runs, so it is to hand over and return. It must not tell of changes itself.
+    /// A connection waits while `follow` runs, so it should return quickly. It must not report changes itself.
     pub fn on_subscriptions(
         self,
         follow: impl Fn(&BTreeSet<String>, &Updates) + Send + Sync + 'static,
@@ -359,11 +359,11 @@ impl Server {
         self
     }
 
-    /// Has `service` answer all calls, instead of the tools, resources and prompts that were added here: for gateways
-    /// and other servers that find out what they offer when they are asked. See [`capabilities`](Self::capabilities).
+    /// Lets `service` answer all calls, instead of the tools, resources and prompts that were added here: for gateways
+    /// and other servers whose lists are only known at run time. See [`capabilities`](Self::capabilities).
     ///
-    /// The protocol's own chores, sealed states and middleware stay with this server, and so do subscriptions: the
-    /// service tells of changes and learns which resources someone wants to hear of through [`ServerHandle::announcer`].
+    /// This server still handles the protocol itself, sealed states, middleware and subscriptions: the service reports
+    /// changes, and learns which resources are subscribed to, through [`ServerHandle::announcer`].
     ///
     /// It gets every method that is not part of the protocol as well, and answers -32601 to those it does not have.
     pub fn backend(mut self, service: impl Service) -> Self {
@@ -372,8 +372,8 @@ impl Server {
         self
     }
 
-    /// Decides for each client of which resources it may hear: a subscription to another is refused, and changes of others
-    /// are not sent. A connection waits while `guard` runs. Default: all clients hear of all resources.
+    /// Decides which resources each client may subscribe to: other subscriptions are refused, and changes of other
+    /// resources are not sent. A connection waits while `guard` runs. Default: all clients may subscribe to everything.
     pub fn guard_subscriptions(
         mut self,
         guard: impl Fn(&Arc<ClientView>, &str) -> std::result::Result<(), bowline_types::RpcError>

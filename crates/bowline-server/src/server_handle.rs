@@ -128,12 +128,12 @@ impl ServerHandle {
         self.core.registry.hub().want(before, now);
     }
 
-    /// Has a listener hear of changes for as long as it lives.
+    /// Notifies a listener of changes until it is dropped.
     pub fn join(&self, listener: &Arc<dyn Listener>) {
         self.core.registry.hub().join(listener);
     }
 
-    /// Says that a listener has gone; to be called when it is dropped. Otherwise its memory is kept until others join.
+    /// Removes dropped listeners. Call it when one is dropped; otherwise its memory is kept until others join.
     pub fn leave(&self) {
         self.core.registry.hub().leave();
     }

@@ -33,7 +33,7 @@ pub(crate) fn required(
         page.elicitation_id = None;
         let question =
             Question::new(format!("visit{position}"), InputRequest::Elicit(ElicitParams::Url(page)));
-        // A user who agreed to go and has not come back is asked again; one who said no is not.
+        // A user who agreed to visit the page and has not completed it is asked again; one who declined is not.
         match log.earlier(&question).and_then(Result::ok).and_then(|answer| answer.decode().ok()) {
             Some(ElicitResult { action: ElicitAction::Decline, .. }) => {
                 return Err(Error::tool("the user declined"));

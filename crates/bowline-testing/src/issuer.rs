@@ -1,4 +1,4 @@
-//! An authorization server on a loopback socket that can be told to misbehave.
+//! An authorization server on a loopback socket that can misbehave on request.
 
 use crate::{Error, Result};
 use bowline_auth::{Form, form, issuer::AuthorizationServer, jose::SigningKey};
@@ -194,7 +194,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
                 let shared = Arc::clone(&shared);
                 async move { Ok::<_, Infallible>(shared.answer(request).await) }
             });
-            // A client that closes its connection early is no concern of the issuer.
+            // A client may close its connection early.
             drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
         });
     }

@@ -331,7 +331,7 @@ pub(crate) fn unique<E: de::Error>(extra: &crate::RawMap) -> Result<(), E> {
     }
 }
 
-/// Refuses another tag than the one the type stands for.
+/// Refuses any tag but the one of the type.
 pub(crate) fn expect_tag<E: de::Error>(
     found: &bowline_json::borrow::Text<'_>,
     tag: &'static str,

@@ -35,7 +35,7 @@ impl Source {
         lexer.source
     }
 
-    /// The lines of `code` with their numbers.
+    /// Returns the lines of `code` with their numbers.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.code.lines())
     }
@@ -91,7 +91,7 @@ impl Lexer<'_> {
         self.source.comments.push(Comment { line, text: text.trim().to_owned(), audience });
     }
 
-    /// An identifier, a number, or the letters in front of a raw text literal.
+    /// Reads an identifier, a number, or the prefix of a raw string literal.
     fn word(&mut self) {
         let length = self.rest.find(|next| !is_identifier(next)).unwrap_or(self.rest.len());
         let (word, after) = self.rest.split_at(length);
@@ -102,7 +102,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A quote opens a character literal or names a lifetime; only the literal has a second quote right behind it.
+    /// Blanks a character literal and keeps a lifetime; only the literal has a second quote.
     fn blank_or_keep_quote(&mut self) {
         let mut after = self.rest.chars().skip(1);
         match (after.next(), after.next()) {
@@ -130,7 +130,7 @@ fn audience(is_doc: bool) -> Audience {
     if is_doc { Audience::User } else { Audience::Maintainer }
 }
 
-/// The length of a literal with escapes that begins and ends with `quote`.
+/// Returns the length of a literal with escapes that begins and ends with `quote`.
 fn quoted_length(text: &str, quote: char) -> usize {
     let mut characters = text.char_indices().skip(1);
     while let Some((offset, next)) = characters.next() {
@@ -143,7 +143,7 @@ fn quoted_length(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of `#"…"#` with any number of hashes, or nothing when `text` does not begin so.
+/// Returns the length of `#"…"#` with any number of hashes, or nothing when `text` does not begin so.
 fn raw_length(text: &str) -> Option<usize> {
     let hashes = text.len() - text.trim_start_matches('#').len();
     let inner = text[hashes..].strip_prefix('"')?;
@@ -152,7 +152,7 @@ fn raw_length(text: &str) -> Option<usize> {
     Some(hashes + 1 + length)
 }
 
-/// The length of a block comment, which may hold others.
+/// Returns the length of a block comment, which may hold others.
 fn block_length(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut offset = 0;

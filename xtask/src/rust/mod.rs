@@ -6,7 +6,7 @@ mod outline;
 pub(crate) use lex::{Audience, Source};
 pub(crate) use outline::{Function, Outline};
 
-/// Where `word` stands in `text` as a word of its own, as byte offsets. An end of `word` that is not part of an
+/// Returns where `word` is in `text` as a whole word, as byte offsets. An end of `word` that is not part of an
 /// identifier, such as the `!` of a macro, may touch anything.
 pub(crate) fn word_offsets<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word).map(|(offset, _)| offset).filter(move |&offset| {

@@ -26,7 +26,7 @@ pub(crate) struct Function {
     pub(crate) is_ignored: bool,
 }
 
-/// What stands between the brackets of `#[…]` or `#![…]`.
+/// The text between the brackets of `#[…]` or `#![…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attribute {
     pub(crate) line: usize,
@@ -38,7 +38,7 @@ impl Outline {
         Scanner::new(&source.code).run()
     }
 
-    /// Whether `line` belongs to an item that only tests compile.
+    /// Returns whether `line` belongs to an item that only tests compile.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.test_lines.iter().any(|lines| lines.contains(&line))
             || self.functions.iter().any(|function| function.is_test && function.lines.contains(&line))
@@ -46,7 +46,7 @@ impl Outline {
 }
 
 impl Attribute {
-    /// `test`, and the variants of other crates that end in it, such as `tokio::test`.
+    /// Returns whether it is `test`, or a path that ends in it, such as `tokio::test`.
     fn is_test(&self) -> bool {
         let last = self.path().rsplit("::").next().unwrap_or_default();
         matches!(last, "test" | "rstest" | "test_case" | "wasm_bindgen_test")
@@ -58,7 +58,7 @@ impl Attribute {
             && !self.text.contains("not(test")
     }
 
-    /// Whether the attribute is `name`, alone or behind a condition.
+    /// Returns whether the attribute is `name`, alone or behind a condition.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.path() == name || (self.path() == "cfg_attr" && word_offsets(&self.text, name).next().is_some())
     }
@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
         self.outline
     }
 
-    /// The attribute at `offset`, whose opening takes `opening` bytes.
+    /// Returns the attribute at `offset`, whose opening takes `opening` bytes.
     fn attribute(&self, offset: usize, opening: usize) -> Attribute {
         let end = end_of_group(self.code, offset + opening);
         let inner = &self.code[offset + opening..end];
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
         Attribute { line: self.line(offset), text }
     }
 
-    /// The attributes that follow each other from `offset` on, and where the item they belong to begins.
+    /// Returns the attributes that follow each other from `offset` on, and where the item they belong to begins.
     fn attributes(&self, mut offset: usize) -> (Vec<Attribute>, usize) {
         let mut attributes = Vec::new();
         while self.code[offset..].starts_with("#[") {
@@ -163,8 +163,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The identifier that follows the first `keyword` of an item's header, for the keyword that makes the item: what comes
-/// before it may only be visibility and qualifiers.
+/// Returns the identifier that follows the first `keyword` of an item's header, for the keyword that makes the item:
+/// what comes before it may only be visibility and qualifiers.
 fn name_after(header: &str, keyword: &str) -> Option<String> {
     let offset = word_offsets(header, keyword).next()?;
     let qualifies = |word: &str| {
@@ -179,7 +179,7 @@ fn name_after(header: &str, keyword: &str) -> Option<String> {
     (length > 0).then(|| after[..length].to_owned())
 }
 
-/// Where the body of the item at `offset` opens or, without one, where the item ends.
+/// Returns where the body of the item at `offset` opens or, without one, where the item ends.
 fn start_of_body(code: &str, offset: usize) -> usize {
     let mut depth = 0_usize;
     for (position, next) in code[offset..].char_indices() {
@@ -193,7 +193,7 @@ fn start_of_body(code: &str, offset: usize) -> usize {
     code.len()
 }
 
-/// Where the group ends whose opening bracket stands right before `offset`: behind its closing bracket.
+/// Returns where the group ends whose opening bracket is right before `offset`: after its closing bracket.
 fn end_of_group(code: &str, offset: usize) -> usize {
     let mut depth = 1_usize;
     for (position, next) in code[offset..].char_indices() {

@@ -39,7 +39,7 @@ pub(super) fn findings(root: &Path) -> Result<Vec<Finding>, String> {
     Ok(findings)
 }
 
-/// What is wrong with a link of a page.
+/// Returns what is wrong with a link of a page.
 fn complaint(page: &str, link: &str, headings: &BTreeMap<&str, BTreeSet<String>>) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -53,7 +53,7 @@ fn complaint(page: &str, link: &str, headings: &BTreeMap<&str, BTreeSet<String>>
         .then(|| format!("there is no heading for `#{anchor}` in `{}`", target.unwrap_or_default()))
 }
 
-/// The path that a link of a page means, unless it leaves the repository.
+/// Returns the path that a link of a page means, unless it leaves the repository.
 fn resolve(page: &str, link: &str) -> Option<String> {
     let link = link.split('#').next().unwrap_or_default();
     let folder = Path::new(page).parent()?;
@@ -69,7 +69,7 @@ fn resolve(page: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The lines that are not code, with their numbers.
+/// Returns the lines that are not code, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -79,14 +79,14 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Where the links of a line lead, those that are defined for other lines included.
+/// Returns where the links of a line lead, those that are defined for other lines included.
 fn links(line: &str) -> Vec<&str> {
     if let Some((name, target)) = line.split_once("]: ")
         && name.starts_with('[')
     {
         return vec![target.trim()];
     }
-    // What is in backticks is no link.
+    // Text in backticks is not a link.
     let outside = line.split('`').step_by(2);
     let mut found = Vec::new();
     for text in outside {
@@ -95,7 +95,7 @@ fn links(line: &str) -> Vec<&str> {
     found
 }
 
-/// The anchors of the headings of a page.
+/// Returns the anchors of the headings of a page.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter_map(|(_, line)| line.strip_prefix('#'));
     headings.map(|heading| slug(heading.trim_start_matches('#'))).collect()
@@ -110,7 +110,7 @@ fn slug(heading: &str) -> String {
     kept.collect()
 }
 
-/// What is wrong with the blocks of code of a page.
+/// Returns what is wrong with the blocks of code of a page.
 fn fences(root: &Path, page: &TextFile) -> Result<Vec<Finding>, String> {
     let mut findings = Vec::new();
     let mut inside: Option<&str> = None;

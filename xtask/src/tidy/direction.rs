@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Whether `user` may have `used` in its `[dependencies]`.
+    /// Returns whether `user` may have `used` in its `[dependencies]`.
     fn may(user: &str, used: &str) -> bool {
         findings(&[package(user, &[(used, Kind::Normal)]), package(used, &[])]).is_empty()
     }

@@ -11,7 +11,7 @@ const TOO_LONG: usize = 1_200;
 /// Files that may be longer, with the reason.
 const ALLOWED: &[(&str, &str)] = &[];
 
-/// The files that are too long, and notes on those that are merely long.
+/// Returns the files that are too long, and notes on those that are merely long.
 pub(super) fn findings(files: &[TextFile]) -> (Vec<Finding>, Vec<Finding>) {
     check(files, ALLOWED)
 }

@@ -33,7 +33,7 @@ fn takes_workspace_lints(manifest: &str) -> bool {
         .any(|setting| matches!(setting, ("lints", "workspace", "true") | ("", "lints.workspace", "true")))
 }
 
-/// The one-line settings of a manifest as table, key and value, which is all that these rules need of TOML.
+/// Returns the one-line settings of a manifest as table, key and value, which is all that these rules need of TOML.
 fn settings(manifest: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     let mut table = "";
     manifest.lines().filter_map(move |line| {

@@ -62,7 +62,7 @@ struct Mark {
     test: String,
 }
 
-/// Where rows of the page and marks of tests differ.
+/// Returns where rows of the page and marks of tests differ.
 fn unlike_marks(page: &str, marks: &BTreeSet<Mark>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut rows = BTreeSet::new();
@@ -103,7 +103,7 @@ fn is_marked(threat: u32) -> bool {
     MARKED.iter().any(|range| range.contains(&threat))
 }
 
-/// The marks in comments of tests, such as `// V-70`.
+/// Returns the marks in comments of tests, such as `// V-70`.
 fn marks_of(files: &[TextFile]) -> BTreeSet<Mark> {
     let mut marks = BTreeSet::new();
     for file in files.iter().filter(|file| file.text.contains("V-")) {
@@ -129,7 +129,7 @@ fn marks_of(files: &[TextFile]) -> BTreeSet<Mark> {
     marks
 }
 
-/// Whether a name is that of a test of the suite: `v`, the number of a threat, and what it shows.
+/// Returns whether a name is that of a test of the suite: `v`, the number of a threat, and what it shows.
 fn is_of_the_suite(name: &str) -> bool {
     let number = name.strip_prefix('v').and_then(|rest| rest.split_once('_')).map(|(number, _)| number);
     number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -144,7 +144,7 @@ fn has_test(root: &Path, path: &str, test: &str) -> Result<bool, String> {
     Ok(tests_of(&[file]).iter().any(|(_, known)| known == test))
 }
 
-/// The tests of files, each with its file.
+/// Returns the tests of files, each with its file.
 fn tests_of(files: &[TextFile]) -> Vec<(String, String)> {
     let tests = files.iter().flat_map(|file| {
         let functions = Outline::new(&Source::new(&file.text)).functions;

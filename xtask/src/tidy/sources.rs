@@ -66,13 +66,13 @@ pub(super) fn findings(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// For a file of `crates/*/src`, the name of the crate and the path below `src`.
+/// Returns the name of the crate and the path below `src`, for a file of `crates/*/src`.
 fn inner_path(path: &str) -> Option<(&str, &str)> {
     let (name, rest) = path.strip_prefix("crates/")?.split_once('/')?;
     Some((name, rest.strip_prefix("src/")?))
 }
 
-/// Where the modules declared in the file at `path` live, without `.rs`.
+/// Returns where the modules declared in the file at `path` are, without `.rs`.
 fn module_paths(path: &str, modules: &[String]) -> Vec<String> {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let folder = match stem.rsplit_once('/') {
@@ -82,7 +82,7 @@ fn module_paths(path: &str, modules: &[String]) -> Vec<String> {
     modules.iter().map(|module| format!("{folder}/{module}")).collect()
 }
 
-/// Whether the file at `path` is `module` or lies in its folder.
+/// Returns whether the file at `path` is `module` or in its directory.
 fn is_module(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
@@ -145,7 +145,7 @@ fn homes(text: &str, tell: &mut impl FnMut(usize, String)) {
     }
 }
 
-/// Whether a `/` behind `before` begins a path of the file system: not the inside of a path, nor that of a URI.
+/// Returns whether a `/` behind `before` begins an absolute path, and is not part of another path or a URI.
 fn is_rooted(before: &str) -> bool {
     let continues =
         |last: char| last.is_alphanumeric() || matches!(last, '_' | '-' | '.' | '~' | '}' | ')' | '*' | '/');

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Where the catalog lies, relative to the root.
+/// The path of the catalog, relative to the root.
 pub(super) const PATH: &str = "spec/requirements.tsv";
 
 const HEADER: [&str; 7] = ["id", "level", "role", "revisions", "area", "requirement", "how-to-test"];
@@ -46,7 +46,7 @@ impl Level {
         }
     }
 
-    /// Whether an implementation that breaks it does not conform.
+    /// Returns whether an implementation that breaks it does not conform.
     pub(super) fn is_mandatory(self) -> bool {
         match self {
             Self::Must | Self::MustNot => true,
@@ -67,7 +67,7 @@ impl Level {
 }
 
 impl Catalog {
-    /// Reads the text of the file; what is wrong with it is told with its line.
+    /// Reads the text of the file; reports errors with their lines.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut catalog = Self::default();
         for (line, columns) in table(text, PATH, &HEADER)? {
@@ -85,12 +85,12 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The place of a requirement in `rows`.
+    /// Returns the place of a requirement in `rows`.
     pub(super) fn position(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// The areas, in the order in which the file begins them.
+    /// Returns the areas, in the order in which the file begins them.
     pub(super) fn areas(&self) -> Vec<&str> {
         let mut areas = Vec::new();
         for row in &self.rows {
@@ -102,7 +102,7 @@ impl Catalog {
     }
 }
 
-/// The rows of a file of tab separated values behind its header, with their lines.
+/// Returns the rows of a file of tab separated values behind its header, with their lines.
 pub(super) fn table<'a>(
     text: &'a str,
     path: &str,

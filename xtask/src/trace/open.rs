@@ -6,7 +6,7 @@ use super::catalog::{Requirement, table};
 use super::state::{State, Trace};
 use crate::finding::Finding;
 
-/// Where the list lies, relative to the root.
+/// The path of the list, relative to the root.
 pub(super) const PATH: &str = "spec/open.tsv";
 
 const HEADER: [&str; 2] = ["id", "reason"];
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str, trace: &Trace<'_>) -> Result<(BTreeSet<String>, 
     Ok((ids, findings))
 }
 
-/// The open mandatory rows that `is_built` picks and nobody listed.
+/// Returns the open mandatory rows that `is_built` picks and nobody listed.
 pub(super) fn unlisted(
     trace: &Trace<'_>,
     listed: &BTreeSet<String>,

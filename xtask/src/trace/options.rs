@@ -35,7 +35,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The areas must be in the catalog, lest a misspelled one hides its rows.
+    /// Checks that the areas are in the catalog: a misspelled one would hide its rows.
     pub(super) fn check_areas(&self, catalog: &Catalog) -> Result<(), String> {
         let known = catalog.areas();
         let stranger = self.built.iter().find(|area| !known.contains(&area.as_str()));
@@ -43,7 +43,7 @@ impl Options {
             .map_or(Ok(()), |area| Err(format!("`--built` names `{area}`; there are {}", known.join(", "))))
     }
 
-    /// Whether the list of unproven rows has this area: all areas unless some are named.
+    /// Returns whether the list of unproven rows has this area: all areas unless some are named.
     pub(super) fn lists(&self, area: &str) -> bool {
         self.built.is_empty() || self.is_built(area)
     }

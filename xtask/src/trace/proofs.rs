@@ -23,7 +23,7 @@ const KEYWORD: &str = "proves:";
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proofs {
     pub(super) proofs: Vec<Proof>,
-    /// Claims that are no proof.
+    /// Claims that are invalid.
     pub(super) findings: Vec<Finding>,
 }
 
@@ -67,7 +67,7 @@ impl Proofs {
         }
     }
 
-    /// A transcript begins with its intent and its header lines; what it names there it proves as a whole.
+    /// Reads the header of a transcript. The whole transcript proves the rows that it names there.
     fn read_transcript(&mut self, file: &TextFile) {
         let mut is_header = true;
         for (line, content) in (1..).zip(file.text.lines()) {
@@ -96,7 +96,7 @@ impl Proofs {
     }
 }
 
-/// The ids that `text` claims, if it is a claim at all.
+/// Returns the ids that `text` claims, if it is a claim at all.
 fn claim(text: &str) -> Option<Result<Vec<&str>, String>> {
     let text = text.trim();
     let start = text.get(..KEYWORD.len())?;
@@ -111,7 +111,7 @@ fn claim(text: &str) -> Option<Result<Vec<&str>, String>> {
     Some(if ids.is_empty() { Err(format!("`{KEYWORD}` names no requirement")) } else { Ok(ids) })
 }
 
-/// The test that the comment on `line` belongs to: the one around it, or the one right below.
+/// Returns the test that the comment on `line` belongs to: the one around it, or the one right below.
 fn test_at<'a>(outline: &'a Outline, source: &Source, line: usize) -> Result<&'a Function, String> {
     let around: Vec<&Function> =
         outline.functions.iter().filter(|function| function.lines.contains(&line)).collect();
@@ -136,13 +136,13 @@ fn below<'a>(outline: &'a Outline, source: &Source, line: usize) -> Result<&'a F
     let code = source.lines().find(|(number, code)| between.contains(number) && !code.trim().is_empty());
     match code {
         Some((number, _)) => {
-            Err(format!("`proves:` belongs right above its test, and line {number} stands between"))
+            Err(format!("`proves:` must be right above its test; line {number} is between them"))
         }
         None => Ok(nearest),
     }
 }
 
-/// `-- name --` begins a file of a txtar archive.
+/// Returns whether a line begins a file of a txtar archive: `-- name --`.
 fn is_file_marker(line: &str) -> bool {
     line.starts_with("-- ") && line.trim_end().ends_with(" --")
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::{Proofs, TextFile, collect};
     use crate::scratch::Tree;
 
-    /// The proofs as `id test` and the findings as they are printed.
+    /// Returns the proofs as `id test` and the findings as they are printed.
     fn told(proofs: &Proofs) -> (Vec<String>, Vec<String>) {
         let claims = proofs.proofs.iter().map(|proof| format!("{} {}", proof.id, proof.test)).collect();
         (claims, proofs.findings.iter().map(ToString::to_string).collect())
@@ -215,7 +215,7 @@ mod tests {
         check_rust(
             "// proves: A-1\nconst X: u8 = 1;\n#[test]\nfn f() {}\n",
             &[],
-            &["a.rs:1: `proves:` belongs right above its test, and line 2 stands between"],
+            &["a.rs:1: `proves:` must be right above its test; line 2 is between them"],
         );
     }
 

@@ -7,7 +7,7 @@ use super::state::{State, Sums, Trace};
 
 const COLUMNS: [&str; 7] = ["area", "level", "rows", "proven", "waived", "open", "percent"];
 
-/// The table of sums with aligned columns.
+/// Returns the table of sums with aligned columns.
 pub(super) fn table(trace: &Trace<'_>) -> String {
     let mut lines = vec![COLUMNS.map(str::to_owned)];
     lines.extend(summary(trace));
@@ -31,7 +31,7 @@ pub(super) fn table(trace: &Trace<'_>) -> String {
     text
 }
 
-/// The MUST and SHOULD rows that nothing proves and nothing waives, one per line.
+/// Returns the MUST and SHOULD rows that nothing proves and nothing waives, one per line.
 pub(super) fn unproven(trace: &Trace<'_>, is_counted: impl Fn(&Requirement) -> bool) -> String {
     let mut text = String::new();
     for (row, state) in trace.rows() {
@@ -45,7 +45,7 @@ pub(super) fn unproven(trace: &Trace<'_>, is_counted: impl Fn(&Requirement) -> b
     text
 }
 
-/// The whole trace as a page.
+/// Returns the whole trace as a page.
 pub(super) fn page(trace: &Trace<'_>) -> String {
     let mut text = "\
 # Trace
@@ -88,7 +88,7 @@ mandatory row of an area that is built is open.
     text
 }
 
-/// One row per strength of requirement: mandatory, recommended, optional.
+/// Returns one row per level of requirement: mandatory, recommended, optional.
 pub(super) fn levels(trace: &Trace<'_>) -> String {
     let mut text = "\
 | level | rows | proven | waived | open | percent |
@@ -109,7 +109,7 @@ pub(super) fn levels(trace: &Trace<'_>) -> String {
     text
 }
 
-/// The proven rows of a random sample, with the tests that claim them. The same seed draws the same rows.
+/// Returns the proven rows of a random sample, with the tests that claim them. The same seed draws the same rows.
 pub(super) fn sample(trace: &Trace<'_>, count: usize, seed: u64) -> String {
     let mut rows: Vec<(&Requirement, &[String])> = trace
         .rows()
@@ -131,7 +131,7 @@ pub(super) fn sample(trace: &Trace<'_>, count: usize, seed: u64) -> String {
     text
 }
 
-/// SplitMix64: a small generator whose sequence is the same on every machine.
+/// Returns the next number of SplitMix64, whose sequence is the same on every machine.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

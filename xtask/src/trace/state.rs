@@ -66,7 +66,7 @@ impl<'a> Trace<'a> {
         self.catalog.rows.iter().zip(&self.states)
     }
 
-    /// The sums over the rows that `is_counted` picks.
+    /// Returns the sums over the rows that `is_counted` picks.
     pub(super) fn sums(&self, is_counted: impl Fn(&Requirement) -> bool) -> Sums {
         let mut sums = Sums::default();
         for (_, state) in self.rows().filter(|(row, _)| is_counted(row)) {
@@ -80,7 +80,7 @@ impl<'a> Trace<'a> {
         sums
     }
 
-    /// The sums per area and level that have rows, then those per level and of everything.
+    /// Returns the sums per area and level that have rows, then those per level and of everything.
     pub(super) fn summary(&self) -> Vec<(String, &'static str, Sums)> {
         let mut lines = Vec::new();
         for area in self.catalog.areas() {

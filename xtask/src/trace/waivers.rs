@@ -43,7 +43,7 @@ impl Class {
     }
 }
 
-/// One row: its class, its reason, and the line it stands on.
+/// One row: its class, its reason, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiver {
     pub(super) class: Class,

@@ -300,7 +300,7 @@ impl Connection {
         self.shared.cache.forget(|_| true);
     }
 
-    /// Notifications may have been lost: drops the cache, and tells listeners that anything may have changed.
+    /// Notifications may have been lost: drops the cache, and notifies listeners that anything may have changed.
     pub(crate) fn missed_news(&self) {
         self.shared.cache.forget(|_| true);
         self.shared.views.hear_everything();

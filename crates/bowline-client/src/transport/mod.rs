@@ -280,7 +280,7 @@ impl Inbox {
         }
     }
 
-    /// Reports that notifications may have been lost although the connection is open. Listeners are told that anything
+    /// Reports that notifications may have been lost although the connection is open. Listeners are notified that anything
     /// may have changed.
     pub fn missed_news(&self) {
         if let Some(connection) = self.client() {

@@ -143,7 +143,7 @@ mod tests {
             "another session without a user has its own share"
         );
 
-        // Requests that nobody can tell apart share one quota, and leave the rest to others.
+        // Requests that cannot be distinguished share one quota and leave the rest to others.
         let anybody = CallerKey::quota(&client(Revision::V2026_07_28, None));
         assert!(is_allowed(vec![(&anybody, None); MAX_PER_CALLER].into_iter(), &anybody, None));
         let full = vec![(&anybody, None); MAX_ANONYMOUS];

@@ -1,8 +1,8 @@
 //! Approval of servers that a project defines: what would run, and whether the user approved exactly that.
 //!
 //! An approval is for content, not for a name: the program and where it was found, every argument, the variables, the
-//! folder, and the content of the files of the project that these name; or the URL and its headers; and what is told of its
-//! tools and to it. What differs in any of it is something else, and has to be approved again.
+//! folder, and the content of the files of the project that these name; or the URL and its headers; and the
+//! instructions for it and its tools. If any of it changes, it has to be approved again.
 //!
 //! What somebody else wrote is shown as it is written. Values that come from the user's own variables and inputs are not.
 

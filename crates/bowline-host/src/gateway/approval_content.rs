@@ -233,7 +233,7 @@ impl Content {
         }
     }
 
-    /// What models are told in the server's name, and what it is told itself.
+    /// Texts that models read as the server's, and texts that the server itself gets.
     pub(super) fn settings(&mut self, settings: &UpstreamSettings) {
         for (tool, name) in &settings.rename {
             self.part(&format!("tool {} is shown as", visible(tool)), name);

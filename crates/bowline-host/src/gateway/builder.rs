@@ -259,7 +259,7 @@ impl GatewayBuilder {
         let has_token = matches!(token, Ok(Some(_)));
         let audience = match self.audience {
             Some(Serves::Stdio) => Audience::of(None, has_token),
-            // Access tokens tell users apart.
+            // Access tokens identify users.
             Some(Serves::Http(_)) if auth.is_some() => Audience::Shared,
             // A name that others reach it by means a proxy in front, and users behind it.
             Some(Serves::Http(listen)) if !is_published(&self.config.gateway.allowed_hosts) => {

@@ -16,7 +16,7 @@ fn of(launch: &Launch) -> Vec<String> {
     let written: Vec<&Text> = match launch {
         Launch::Command(launch) => {
             if let Some(path) = launch.env_file.as_ref().map(|file| Path::new(file.expose())) {
-                // One that cannot be read keeps the server from being started, which is told elsewhere.
+                // A file that cannot be read prevents the start of the server, which is reported elsewhere.
                 read = parse_env_file(path, &read_env_file(path).unwrap_or_default()).0;
             }
             launch.env.values().flatten().chain(&launch.args).collect()

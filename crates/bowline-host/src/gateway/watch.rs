@@ -140,7 +140,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 /// The files, as they were when they were last looked at.
 struct Watched {
     files: BTreeMap<PathBuf, Seen>,
-    /// Whether something has changed that was not told yet.
+    /// Whether a change was not reported yet.
     pending: bool,
 }
 
@@ -169,7 +169,7 @@ impl Watched {
             .collect();
     }
 
-    /// Whether something has changed since it was last told, and has stayed as it is since the last look.
+    /// Returns whether something changed since the last report, and did not change since the last check.
     fn look(
         &mut self,
         now: SystemTime,
@@ -220,7 +220,7 @@ mod tests {
                 now: 100,
                 watched: Watched::new(["a", "b"].map(PathBuf::from)),
             };
-            // What is there at first is no change.
+            // The initial content is not a change.
             watched.tick();
             watched.watched.pending = false;
             watched

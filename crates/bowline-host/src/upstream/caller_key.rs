@@ -43,7 +43,7 @@ impl CallerKey {
         Self::of_client(client)
     }
 
-    /// Returns whether it stands for all callers without session and user.
+    /// Returns whether it is the key of all callers without session and user.
     pub(crate) fn is_anonymous(&self) -> bool {
         matches!(self, Self::User(None))
     }

@@ -354,7 +354,7 @@ mod tests {
         assert!(futures_util::poll!(answered.as_mut()).is_pending());
         let plain = begin(&calls, "b", "plain").await;
         begin(&calls, "c", "plain").await;
-        // Two asking calls could not be told apart.
+        // It would be unknown which of two asking calls a question belongs to.
         let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b", no_slot));
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         assert_eq!(attributed(&calls, None), Err("ambiguous"));

@@ -14,7 +14,7 @@ pub(super) const MAX_STEP_UPS: u32 = 2;
 ///
 /// [`HttpTarget::login`](super::HttpTarget::login) and [`HttpTarget::authorize`](super::HttpTarget::authorize) install one.
 pub trait Authorize: fmt::Debug + Send + Sync {
-    /// The headers that carry credentials for one request. It is called for every request that is sent.
+    /// Returns the headers that carry credentials for one request. It is called for every request that is sent.
     fn headers<'a>(&'a self, method: &'a Method, url: &'a Uri) -> BoxFuture<'a, Result<HeaderMap>>;
 
     /// Sees the headers of every response, before a refusal is passed to [`challenged`](Self::challenged).
@@ -87,24 +87,24 @@ impl<'a> Refusal<'a> {
         lines.filter_map(|line| line.to_str().ok()).collect()
     }
 
-    /// The challenges of the response.
+    /// Returns the challenges of the response.
     pub fn challenges(&self) -> Vec<bowline_auth::Challenge> {
         bowline_auth::Challenge::parse_all(self.lines())
     }
 
-    /// Whether the credentials are good, but lack a scope.
+    /// Returns whether the credentials are good, but lack a scope.
     pub fn is_missing_scope(&self) -> bool {
         self.status == StatusCode::FORBIDDEN
             && self.challenges().iter().any(|challenge| challenge.error() == Some("insufficient_scope"))
     }
 
-    /// Whether the request had no message: it opened a stream, or ended a session.
+    /// Returns whether the request had no message: it opened a stream, or ended a session.
     #[cfg(feature = "auth")]
     pub(super) fn has_no_message(&self) -> bool {
         self.body.is_empty()
     }
 
-    /// The operation that was refused: the method of the message, and the name of what it addresses.
+    /// Returns the operation that was refused: the method of the message, and the name of what it addresses.
     pub fn operation(&self) -> String {
         #[derive(Default, Deserialize)]
         struct Message {
@@ -195,7 +195,7 @@ impl Authorize for HookAuthorizer {
         })
     }
 
-    /// Of many requests that are refused at once, the first asks and the others use its answer.
+    /// Answers a challenge. If many requests are refused at once, the first asks and the others use its answer.
     fn challenged<'a>(
         &'a self,
         refusal: &'a Refusal<'a>,

@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// The opening is done.
+    /// Records that the connection is open.
     pub(super) fn opened(&self, revision: Revision) {
         let _ = self.revision.set(revision);
         *lock(&self.found) = Some(revision.era());
@@ -254,7 +254,7 @@ impl Order {
         let _ = self.done.subscribe().wait_for(|done| *done + 1 >= place.0).await;
     }
 
-    /// The notification at this place was sent, or could not be.
+    /// Records that the notification at this place was sent, or could not be.
     pub(super) fn done(&self, place: &Place) {
         self.done.send_replace(place.0);
     }

@@ -35,7 +35,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// Returns the addresses of `host`, a name or an address as in the URL, IPv6 without brackets.
     ///
-    /// The reason of a failure is told to the caller.
+    /// The reason of a failure is reported to the caller.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
 }
 

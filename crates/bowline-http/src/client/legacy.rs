@@ -57,7 +57,7 @@ async fn initialize(connection: &Arc<Connection>, id: &Id, frame: &Bytes) -> Res
     let refusal = reply.refusal().await;
     let elsewhere =
         matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
-    // A server that explains itself in the words of the modern era is no server of the first one.
+    // An error of the modern era does not come from a server of the first revision.
     let is_modern =
         refusal.as_rpc().is_some_and(|error| error.is_modern() || error.code == error_code::METHOD_NOT_FOUND);
     if !elsewhere || is_modern || connection.has_two_endpoints() || !two_endpoints::open(connection).await? {
@@ -156,8 +156,8 @@ pub(super) fn resuming(connection: &Connection, last: &str) -> Result<HeaderMap>
     Ok(headers)
 }
 
-/// Tells the server that nobody waits any more for the answer to a request, when its reply is lost. In these revisions a
-/// closed connection does not say so: the server would go on with the call, or wait for what it has asked of the user.
+/// Cancels a request whose response was lost. In these revisions a closed connection does not cancel: the server would
+/// continue the call, or wait for an answer of the user.
 pub(super) fn give_up(connection: &Arc<Connection>, id: &Id, method: &str, error: &Error) {
     let may_be_running = error.is_closed() && !error.is_unreachable() && !connection.is_expired();
     if !may_be_running || method == Method::Initialize.as_str() || connection.revision().is_none() {
@@ -190,8 +190,8 @@ pub(super) async fn tell(connection: &Arc<Connection>, method: Option<&str>, fra
     }
 }
 
-/// Posts what needs no answer, and again when the connection breaks before the server has acknowledged it: whoever waits
-/// for it at the server would wait in vain, and nobody here would know.
+/// Posts what needs no answer, and again when the connection breaks before the server has acknowledged it: otherwise
+/// a call at the server would wait for it forever, and nobody here would know.
 async fn post_until_heard(connection: &Connection, method: Option<&str>, frame: &Bytes) -> Result<Reply> {
     let mut backoff = Backoff::new(LONGEST_RETURN);
     let mut repeats = 0;

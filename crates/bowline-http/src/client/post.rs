@@ -71,7 +71,7 @@ pub struct Reference {
 impl Reference {
     /// Resolves `reference` against `url`. The fragment is removed.
     ///
-    /// Fails when that is no URL of HTTP, or one with credentials.
+    /// Fails if the result is not an HTTP URL, or has credentials.
     pub fn resolve(url: &str, reference: &str) -> Result<Self, PostError> {
         let from = url::parse(url).map_err(PostError::Misuse)?;
         let to = url::resolve(&from, reference).map_err(PostError::Misuse)?;
@@ -95,11 +95,11 @@ impl PostAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PostError {
-    /// The URL, a certificate or the proxy is no good: nothing was sent.
+    /// The URL, a certificate or the proxy is invalid: nothing was sent.
     Misuse(String),
-    /// There is no connection to be had: nothing was sent.
+    /// No connection could be made: nothing was sent.
     Unreachable(String),
-    /// The connection ended before the answer was there.
+    /// The connection ended before the response was complete.
     Lost(String),
     /// The response is not valid HTTP.
     Unreadable(String),

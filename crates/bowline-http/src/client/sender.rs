@@ -182,7 +182,7 @@ fn redirection(method: &Method, uri: &Uri, response: &Response<Incoming>) -> Res
     Ok(Some(to))
 }
 
-/// Why there is no reply, or not all of it.
+/// Returns why there is no reply, or not all of it.
 pub(super) fn lost(error: &(dyn StdError + 'static)) -> Error {
     match Loss::of(error) {
         Loss::Unreachable(reasons) => Error::unreachable(reasons),

@@ -41,8 +41,8 @@ pub(super) async fn keep(connection: Arc<Connection>) {
         {
             Ok(Verdict::Open(mut events)) => {
                 has_worked = true;
-                // An earlier stream may have broken off after the server had told something, and before an event came by
-                // which to ask for it again.
+                // An earlier stream may have ended after the server sent something, but before an event had an id to
+                // resume from.
                 if !is_first && last.is_none() {
                     connection.inbox.missed_news();
                 }

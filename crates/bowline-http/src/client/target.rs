@@ -167,8 +167,8 @@ impl HttpTarget {
         &self.url
     }
 
-    /// Sends one plain request with these headers and those of the target, and gives what comes back without its body,
-    /// which may have no end. No rule of the protocol is kept: for whoever wants to see what a server makes of that.
+    /// Sends one plain request with these headers and those of the target, and returns the response without its body,
+    /// which may be endless. No rule of the protocol is enforced, so a test can see how a server reacts.
     ///
     /// Dropping the future aborts the request.
     pub async fn probe(
@@ -259,7 +259,7 @@ impl Connect for HttpTarget {
         Box::pin(std::future::ready(opened))
     }
 
-    /// A lost session is reopened, with growing delays.
+    /// Reopens a lost session, with growing delays.
     fn restart(&self) -> Restart {
         Restart::AfterExit(Backoff::new().give_up_after(20, Duration::from_secs(60)))
     }

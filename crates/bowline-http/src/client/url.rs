@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Uri, String> {
     Ok(uri)
 }
 
-/// Scheme, host and port, as far as they differ.
+/// Returns whether scheme, host and port are the same.
 pub(super) fn is_same_origin(one: &Uri, other: &Uri) -> bool {
     let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
     one.scheme() == other.scheme() && host(one) == host(other) && port(one) == port(other)

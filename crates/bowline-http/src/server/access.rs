@@ -64,12 +64,12 @@ impl Access {
         Self { caller: parts.extensions.get().cloned(), protection, declared: None }
     }
 
-    /// Whom sessions and sealed states belong to, if the request was made with a token.
+    /// Returns whom sessions and sealed states belong to, if the request was made with a token.
     pub(super) fn principal(&self) -> Option<Arc<str>> {
         self.caller.as_ref().map(|caller| Arc::clone(caller.principal()))
     }
 
-    /// The token that a subscription of this request has.
+    /// Returns the token that a subscription of this request has.
     pub(super) fn subscriber(&self) -> Subscriber {
         Subscriber::Http(self.caller.clone())
     }

@@ -48,9 +48,9 @@ pub trait RequestFilter: fmt::Debug + Send + Sync + 'static {
     /// It sees requests for any path. One that it lets pass, and that is not for the endpoint, is answered with 404.
     fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>>;
 
-    /// Whether it accepts the credentials of a request to an endpoint that is protected with access tokens. Such a request
-    /// needs no access token, and has no caller and no scopes; [`check`](Self::check) sees it without its `Authorization`
-    /// header. By default it accepts none.
+    /// Returns whether it accepts the credentials of a request to an endpoint that is protected with access tokens.
+    /// Such a request needs no access token, and has no caller and no scopes; [`check`](Self::check) sees it without
+    /// its `Authorization` header. By default it accepts none.
     ///
     /// It can put a [`Principal`](super::Principal) into the extensions of a request that it accepts.
     fn accepts(&self, _request: &mut Parts) -> bool {

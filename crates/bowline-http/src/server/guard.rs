@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Why a request is turned away at the door.
+/// Why a request is refused before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The name of the server is missing, given twice, or not a name.

@@ -69,7 +69,7 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// 2026-07-28 has a status for some errors; the others are replies like any.
+/// Returns the HTTP status of an error. 2026-07-28 defines one for some errors; all others are sent with 200.
 pub(super) fn status_of(error: &RpcError) -> StatusCode {
     match error.code {
         error_code::INTERNAL_ERROR if error.retry_after().is_some() => StatusCode::SERVICE_UNAVAILABLE,

@@ -15,11 +15,11 @@ pub(super) const EVENT_OVERHEAD: usize = 64;
 /// Which events a stream drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shed {
-    /// Those that a reader was given, kept only for a client that comes back.
+    /// Those that a reader has received, kept only for a client that resumes the stream.
     Delivered,
     /// All of them, if nobody reads the stream.
     Unread,
-    /// All of them. A reader that has not got them yet finds its stream ended.
+    /// All of them. For a reader that has not received them, the stream ends.
     All,
 }
 
@@ -87,7 +87,7 @@ impl Retention {
         self.streams().known.remove(&number);
     }
 
-    /// Has streams drop events until there is room again. The caller must hold the lock of no stream.
+    /// Makes streams drop events until there is enough memory again. The caller must hold the lock of no stream.
     pub(super) fn reclaim(&self) {
         if self.has_room(0) {
             return;

@@ -34,8 +34,8 @@ use tokio::{
 
 /// Serves over HTTP.
 pub trait ServeHttp: Sized {
-    /// Serves on `addr`, at `/mcp`, until the process is told to end (SIGTERM, Ctrl-C). Running calls may then finish;
-    /// told a second time, it ends at once.
+    /// Serves on `addr`, at `/mcp`, until SIGTERM or Ctrl-C. Running calls may then finish; a second signal
+    /// ends them at once.
     fn serve_http(
         self,
         addr: impl ToSocketAddrs + Send,
@@ -62,7 +62,7 @@ impl ServeHttp for Server {
         let service = HttpService::with_options(handle, options.listening_on(listener.local_addr()?));
         #[cfg(feature = "auth")]
         service.check_protection().map_err(|error| BuildError::new(error.to_string()))?;
-        // Told once, it drains; told twice, it ends at once.
+        // The first signal drains, the second ends at once.
         let signalled_twice = async {
             shutdown_signal().await;
             shutdown_signal().await;
@@ -296,12 +296,12 @@ async fn serve_connection<A: Answer>(
                 .keep_alive_timeout(PING.1)
                 .max_send_buf_size(SEND_BUFFER);
             let connection = builder.serve_connection(watched(Version::Http2), service);
-            // Far larger than the other, and rare: it is not to grow every task.
+            // Far larger than the other, and rare, so it is boxed to keep the other tasks small.
             Box::pin(drive(connection, http2::Connection::graceful_shutdown, activity, closed)).await
         }
         Ok(Ok(false)) => {
             let mut builder = http1::Builder::new();
-            // Its timeout for heads runs between requests as well; `drive` tells the two apart.
+            // Its timeout for heads runs between requests as well; `drive` distinguishes the two.
             let builder = builder.timer(TokioTimer::new()).header_read_timeout(None);
             let connection = builder.serve_connection(watched(Version::Http1), service);
             drive(connection, http1::Connection::graceful_shutdown, activity, closed).await
@@ -380,7 +380,7 @@ async fn begins_as_http2(stream: &TcpStream) -> io::Result<bool> {
         if count == PREFACE.len() {
             return Ok(true);
         }
-        // A beginning in pieces stays readable, so that nothing tells when there is more of it.
+        // A head that arrives in pieces stays readable, so no event reports further pieces.
         tokio::time::sleep(pause).await;
         pause = longer(pause);
     }

@@ -84,8 +84,8 @@ enum Place {
 
 /// The authenticated user of a request, put into its extensions by whoever authenticates.
 ///
-/// Sessions and sealed states belong to it, so it has to tell apart whoever must not act for each other: the issuer, the
-/// subject and the client of a token, not the subject alone. It is put there anew for every request.
+/// Sessions and sealed states belong to it, so it must differ for callers who must not act for each other: use the issuer, the
+/// subject and the client of a token, not the subject alone. It is set again for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal(pub Arc<str>);
 
@@ -163,7 +163,7 @@ impl HttpService {
         }
     }
 
-    /// The authorization server on this socket.
+    /// Returns the authorization server on this socket.
     #[cfg(feature = "issuer")]
     pub(super) fn issuer(&self) -> Option<&IssuerService> {
         self.shared.protection()?.issuer()
@@ -188,7 +188,7 @@ impl HttpService {
         &self.shared.options
     }
 
-    /// Ends the endpoint: new requests are refused, streams of changes are closed with their result, running calls go on.
+    /// Ends the endpoint: new requests are refused, streams of changes are closed with their result, running calls continue.
     pub fn end(&self) {
         self.shared.ending.send_replace(true);
     }
@@ -297,8 +297,7 @@ impl HttpService {
         {
             return *response;
         }
-        // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
-        // that is come back to.
+        // A call that is finishing may still need requests of its session: an answer, a cancellation, a resumed stream.
         let is_2024 = self.is_2024(parts);
         let in_session =
             || parts.headers.contains_key(legacy::SESSION_ID) || is_2024 && parts.method == Method::POST;
@@ -423,7 +422,7 @@ impl HttpService {
         }
     }
 
-    /// The nonce for the response, which is known after the proof of the request is checked.
+    /// Returns the nonce for the response, which is known after the proof of the request is checked.
     #[cfg(feature = "auth")]
     fn expect_nonce(&self, parts: &mut Parts) -> Option<NextNonce> {
         self.shared.protection()?.expect_nonce(&mut parts.extensions)

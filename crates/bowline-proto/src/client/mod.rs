@@ -34,7 +34,7 @@ pub enum Inbound {
         /// The params.
         params: Option<RawJson>,
     },
-    /// The server tells.
+    /// A notification of the server.
     Notification {
         /// The method.
         method: MethodName,

@@ -59,7 +59,7 @@ pub(super) fn read_schema(schema: &Value) -> Result<Vec<ParamHeader>, ParamHeade
     Ok(reader.headers)
 }
 
-/// Where a subschema stands.
+/// The position of a subschema.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Root,

@@ -463,7 +463,7 @@ impl<C> ServerSession<C> {
                 let reason = reason.map(|reason| reason.chars().take(MAX_REASON).collect());
                 Inbound::Cancel { serial, attached, reason }
             }
-            // Which of several is meant nobody can tell, and the others are not to suffer.
+            // It is unknown which of several is meant, and the others must not be affected.
             (Some(_), Some(_)) => Inbound::Ignored,
             (None, _) => {
                 self.opening.retain(|opening| opening != id);
@@ -624,7 +624,7 @@ mod tests {
         let mut session = session(Ids::PerExchange);
         let tickets: Vec<_> = (0..3).map(|_| call(&mut session)).collect();
         assert_eq!(session.running(), 3);
-        // Nobody can tell which one is meant.
+        // It is unknown which one is meant.
         assert_eq!(cancel(&mut session), None);
         assert!(finish(&mut session, &tickets[1]) && !finish(&mut session, &tickets[1]));
         assert!(finish(&mut session, &tickets[0]) && !finish(&mut session, &tickets[0]));

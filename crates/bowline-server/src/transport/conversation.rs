@@ -68,7 +68,7 @@ pub struct Conversation {
     refuse_questions: Option<&'static str>,
     /// Notified when the client has completed the handshake.
     initialized: Notify,
-    /// The resources the client wants to hear of.
+    /// The resources that the client subscribes to.
     wanted: Mutex<BTreeSet<String>>,
     /// How many custom notifications are being handled.
     notifications: AtomicUsize,
@@ -581,7 +581,7 @@ impl Conversation {
         is_known
     }
 
-    /// The client will answer no more questions. Calls that wait for one go on with an error.
+    /// The client will answer no more questions. Calls that wait for one continue with an error.
     pub fn abandon_questions(&self) {
         self.questions.abandon();
     }

@@ -35,7 +35,7 @@ pub trait Sink: Send + Sync + 'static {
     /// Adds a frame that may be lost when the client reads slowly.
     fn offer(&self, frame: &[u8]);
 
-    /// Lets go of the client, which comes back for the rest; where that is not possible, nothing happens.
+    /// Disconnects the client, which reconnects for the rest. Does nothing where that is not possible.
     fn hang_up(&self) {}
 
     /// Adds the response to a request whose result, an object on one line, is encoded already and may be large. Where it

@@ -86,7 +86,7 @@ impl HttpTarget {
         account.ok_or_else(|| reported(Error::store("the login was not stored")))
     }
 
-    /// The login that is stored for this server, if there is one.
+    /// Returns the login that is stored for this server, if there is one.
     pub async fn account(&self) -> Result<Option<Account>> {
         let session = self.session()?;
         let inner = &session.inner;

@@ -48,7 +48,7 @@ impl Default for Browser {
 }
 
 impl Browser {
-    /// The browser of this machine, and a free port.
+    /// Uses the browser of this machine, and a free port.
     pub fn new() -> Self {
         Self {
             host: None,

@@ -87,7 +87,7 @@ impl Inner {
         Ok(tokens)
     }
 
-    /// The client for logins on other devices. One that was registered for redirects may not use them.
+    /// Returns the client for logins on other devices. One that was registered for redirects may not use them.
     async fn device_client(
         &self,
         server: &ServerMetadata,

@@ -27,7 +27,7 @@ pub(super) struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher for logins at the MCP server at `server`. `configured` are URLs that the user named.
+    /// Creates a fetcher for logins at the MCP server at `server`. `configured` are URLs that the user named.
     pub(super) fn new<'a>(
         poster: Poster,
         server: &str,
@@ -115,7 +115,7 @@ pub(super) async fn run<T>(
     }
 }
 
-/// A header value that is not logged.
+/// Returns a header value that is not logged.
 pub(super) fn sensitive(secret: &Secret) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(secret.expose())
         .map_err(|_| Error::misuse("a credential does not fit into a header"))?;

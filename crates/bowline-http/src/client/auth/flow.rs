@@ -407,7 +407,7 @@ impl Inner {
         redirect.ok_or_else(|| Error::visit("nothing can open the page"))
     }
 
-    /// A configured secret belongs to the configured client id only.
+    /// Returns the configured secret, which belongs to the configured client id only.
     pub(super) fn secret_of(&self, registration: &Registration) -> Option<&Secret> {
         self.login.client.secret.as_ref().filter(|_| registration.origin == ClientOrigin::Configured)
     }

@@ -113,7 +113,7 @@ impl Login {
         Self::new(Some(Agent::Device(show)))
     }
 
-    /// Who shows codes for logins on other devices, if this login uses them.
+    /// Returns who shows codes for logins on other devices, if this login uses them.
     pub(super) fn device_display(&self) -> Option<&DeviceDisplay> {
         match &self.agent {
             Some(Agent::Device(show)) => Some(show),
@@ -127,33 +127,34 @@ impl Login {
         login
     }
 
-    /// The redirect URI of [`Login::with`]: `https`, `http` at a loopback address, or a private scheme of the application.
+    /// Sets the redirect URI of [`Login::with`]: `https`, `http` at a loopback address, or a private scheme of the
+    /// application.
     pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
         self.redirect_uri = Some(uri.into());
         self
     }
 
-    /// The name that authorization servers show to users: "Bowline" unless it is set.
+    /// Sets the name that authorization servers show to users: "Bowline" unless it is set.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client.name = name.into();
         self
     }
 
-    /// The URL of the client ID metadata document of the application. It is the client id at authorization servers that
-    /// support such documents.
+    /// Sets the URL of the client ID metadata document of the application. It is the client id at authorization servers
+    /// that support such documents.
     pub fn client_document(mut self, url: impl Into<String>) -> Self {
         self.client.document = Some(url.into());
         self
     }
 
-    /// A public client that was registered by hand. Set its [`issuer`](Self::issuer) too; otherwise it is bound to the
+    /// Sets a public client that was registered by hand. Set its [`issuer`](Self::issuer) too; otherwise it is bound to the
     /// authorization server of the first login.
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
         self.client_id = Some(id.into());
         self
     }
 
-    /// A confidential client that was registered by hand.
+    /// Sets a confidential client that was registered by hand.
     pub fn client(self, id: impl Into<String>, secret: impl Into<Secret>) -> Self {
         let mut login = self.client_id(id);
         login.client.secret = Some(secret.into());
@@ -167,27 +168,28 @@ impl Login {
         self
     }
 
-    /// How the client authenticates at the token endpoint, if the metadata of the authorization server should not decide.
+    /// Sets how the client authenticates at the token endpoint, if the metadata of the authorization server should not
+    /// decide.
     pub fn client_authentication(mut self, method: AuthMethod) -> Self {
         self.client.method = Some(method);
         self
     }
 
-    /// The authorization server to use, exactly as it publishes its `issuer`. A login without a user needs it, because its
-    /// credentials must not go to a server that nobody chose.
+    /// Sets the authorization server to use, exactly as it publishes its `issuer`. A login without a user needs it,
+    /// because its credentials must not go to a server that nobody chose.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self
     }
 
-    /// The authorization URL and the token URL of an authorization server that publishes no metadata. The client has to be
-    /// [set](Self::client_id). Its [`issuer`](Self::issuer) is the origin of the token URL unless it is set.
+    /// Sets the authorization URL and the token URL of an authorization server that publishes no metadata. The client
+    /// has to be [set](Self::client_id). Its [`issuer`](Self::issuer) is the origin of the token URL unless it is set.
     pub fn endpoints(mut self, authorization_url: impl Into<String>, token_url: impl Into<String>) -> Self {
         self.endpoints = Some((authorization_url.into(), token_url.into()));
         self
     }
 
-    /// The value of the parameter `resource`, instead of the one that the server publishes.
+    /// Sets the value of the parameter `resource`, instead of the one that the server publishes.
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
         self
@@ -200,19 +202,19 @@ impl Login {
         self
     }
 
-    /// The scopes to ask for, instead of those that the server names. Scopes of a step-up are added.
+    /// Sets the scopes to ask for, instead of those that the server names. Scopes of a step-up are added.
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = Some(Scopes::from_iter(scopes));
         self
     }
 
-    /// Where tokens and registrations are kept: in memory unless it is set.
+    /// Sets where tokens and registrations are kept: in memory unless it is set.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Arc::new(store);
         self
     }
 
-    /// The name of the account, for a user who has several at one server.
+    /// Sets the name of the account, for a user who has several at one server.
     pub fn account(mut self, name: impl Into<String>) -> Self {
         self.account = name.into();
         self
@@ -230,8 +232,8 @@ impl Login {
         self
     }
 
-    /// The networks that URLs in metadata may lead to. Set [`Networks::Public`] in a gateway or another program that connects
-    /// to servers which its users chose.
+    /// Sets the networks that URLs in metadata may lead to. Set [`Networks::Public`] in a gateway or another program
+    /// that connects to servers which its users chose.
     pub fn networks(mut self, networks: Networks) -> Self {
         self.networks = networks;
         self

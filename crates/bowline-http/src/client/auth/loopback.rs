@@ -1,7 +1,7 @@
 //! Receives the redirect of an authorization server on a loopback address.
 //!
 //! Every program of this machine and every page in the browser can reach the listener. A request counts only if it names the
-//! listener's own host and carries the `state` of the login that waits. All others get an error, and the wait goes on.
+//! listener's own host and carries the `state` of the login that waits. All others get an error, and the listener keeps waiting.
 
 use std::{
     fmt,

@@ -12,7 +12,7 @@ use bowline_auth::{
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{fmt, sync::Arc};
 
-/// Reads an assertion or an ID token anew for each login.
+/// Reads an assertion or an ID token again for each login.
 type TokenSource = Arc<dyn Fn() -> BoxFuture<'static, Result<Secret, Error>> + Send + Sync>;
 
 /// What a client that acts without a user logs in with.
@@ -29,7 +29,7 @@ pub(super) enum Machine {
 }
 
 impl Machine {
-    /// The identifier of the protocol extension that defines this login. The draft on workloads names none.
+    /// Returns the identifier of the protocol extension that defines this login. The draft on workloads names none.
     pub(super) fn extension(&self) -> Option<&'static str> {
         match self {
             Self::Secret | Self::Key(_) => Some("io.modelcontextprotocol/oauth-client-credentials"),
@@ -83,7 +83,7 @@ impl Login {
         self
     }
 
-    /// The id of the client at the identity provider of [`enterprise`](Self::enterprise).
+    /// Sets the id of the client at the identity provider of [`enterprise`](Self::enterprise).
     pub fn identity_provider_client(mut self, id: impl Into<String>) -> Self {
         if let Some(Machine::Enterprise { client_id, .. }) = &mut self.machine {
             *client_id = Some(id.into());

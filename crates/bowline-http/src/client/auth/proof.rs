@@ -29,7 +29,7 @@ pub(super) enum Binding {
 }
 
 impl Binding {
-    /// What the challenges of a server ask for.
+    /// Returns what the challenges of a server ask for.
     pub(super) fn of(challenges: &[Challenge]) -> Self {
         let has = |scheme: &str| challenges.iter().any(|challenge| challenge.is(scheme));
         match (has("dpop"), has("bearer")) {
@@ -67,7 +67,7 @@ impl TokenKey {
         Ok(Self { key, is_required })
     }
 
-    /// The key that issued tokens are to be stored with. Fails if they are not bound as they should be.
+    /// Returns the key that issued tokens are to be stored with. Fails if they are not bound as they should be.
     pub(super) fn accept(&self, scheme: Scheme, issuer: &Issuer) -> Result<Option<Secret>, Error> {
         match (scheme, &self.key) {
             (Scheme::Dpop, Some(key)) => Ok(Some(key.to_secret())),
@@ -91,7 +91,7 @@ pub(super) struct Proofs {
 }
 
 impl Proofs {
-    /// The key of stored tokens; `None` if they are not bound to one.
+    /// Returns the key of stored tokens; `None` if they are not bound to one.
     pub(super) fn key_of(&self, tokens: &TokenSet) -> Result<Option<Arc<SigningKey>>, Error> {
         if tokens.scheme != Scheme::Dpop {
             return Ok(None);
@@ -140,7 +140,7 @@ impl Proofs {
 }
 
 impl Inner {
-    /// The key for refreshing tokens: the one that they are bound to.
+    /// Returns the key for refreshing tokens: the one that they are bound to.
     pub(super) fn key_for_refresh(&self, tokens: &TokenSet) -> Result<TokenKey, Error> {
         Ok(TokenKey { key: self.proofs.key_of(tokens)?, is_required: tokens.scheme == Scheme::Dpop })
     }
@@ -176,7 +176,7 @@ impl Inner {
     }
 }
 
-/// Scheme, host and port of a URL.
+/// Returns scheme, host and port of a URL.
 fn origin(url: &str) -> Option<String> {
     let url: Uri = url.parse().ok()?;
     Some(format!("{}://{}", url.scheme_str()?, url.authority()?.as_str().to_ascii_lowercase()))

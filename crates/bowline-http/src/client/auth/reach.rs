@@ -49,7 +49,7 @@ impl Resolve for SystemLookup {
 }
 
 impl LearnedHosts {
-    /// The rules for URLs that the server at this URL names.
+    /// Creates rules for URLs that the server at this URL names.
     pub(crate) fn new(server: &str, networks: Networks) -> Self {
         let server = host_of(server);
         let is_loopback = server.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());

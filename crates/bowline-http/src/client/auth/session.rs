@@ -364,7 +364,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tokens in use. They are read from the store the first time.
+    /// Returns the tokens in use. They are read from the store the first time.
     pub(super) async fn tokens(&self) -> Result<Option<Arc<TokenSet>>, Error> {
         {
             let state = self.state();
@@ -382,8 +382,8 @@ impl Inner {
         Ok(state.tokens.clone())
     }
 
-    /// The tokens of a record, if they fit the settings: another configured issuer, client id or resource makes them useless,
-    /// and so does a missing key if DPoP is required.
+    /// Returns the tokens of a record, if they fit the settings: another configured issuer, client id or resource makes
+    /// them useless, and so does a missing key if DPoP is required.
     pub(super) fn usable<'a>(&self, record: &'a Record) -> Option<&'a TokenSet> {
         record.tokens.as_ref().filter(|tokens| {
             let configured = &self.login.client.client_id;
@@ -394,7 +394,7 @@ impl Inner {
         })
     }
 
-    /// The newest tokens: those of a record, unless this process has newer ones that could not be saved.
+    /// Returns the newest tokens: those of a record, unless this process has newer ones that could not be saved.
     pub(super) fn newest(&self, record: &Record) -> Option<TokenSet> {
         let stored = self.usable(record)?;
         let state = self.state();
@@ -418,12 +418,12 @@ impl Inner {
     }
 }
 
-/// The value of `Authorization` for a token.
+/// Returns the value of `Authorization` for a token.
 fn header_of(tokens: &TokenSet) -> String {
     format!("{} {}", tokens.scheme.as_str(), tokens.access_token.expose())
 }
 
-/// The error as the client reports it.
+/// Returns the error as the client reports it.
 pub(super) fn reported(error: Error) -> bowline_client::Error {
     let login_needed = error.is_login_needed() || error.is_visit();
     bowline_client::Error::authorization(error, login_needed)

@@ -76,7 +76,7 @@ impl FileStore {
         self.folder.join(file + ".json")
     }
 
-    /// The members of the file of a record, sealed if there is a key.
+    /// Returns the members of the file of a record, sealed if there is a key.
     fn members(
         &self,
         key: &StoreKey,
@@ -111,7 +111,7 @@ fn failed(path: &Path, error: &io::Error) -> Error {
     Error::store(format!("`{}`: {error}", path.display()))
 }
 
-/// What a sealed record is bound to, so that it cannot be moved to the file of another server or account.
+/// Returns what a sealed record is bound to, so that it cannot be moved to the file of another server or account.
 fn sealing_context(server: &str, account: &str) -> String {
     format!("bowline login 1\0{server}\0{account}")
 }

@@ -46,7 +46,7 @@ struct Confirmation {
     jkt: String,
 }
 
-/// Whether a token is bound to a key of any kind. Claims that cannot be read count as bound.
+/// Returns whether a token is bound to a key of any kind. Claims that cannot be read count as bound.
 pub(super) fn is_bound(caller: &Caller) -> bool {
     !caller.claims().members().is_ok_and(|claims| claims.get("cnf").is_none())
 }
@@ -110,14 +110,14 @@ impl ProofChecks {
         Ok(())
     }
 
-    /// A new nonce.
+    /// Returns a new nonce.
     pub(super) fn nonce(&self, now: u64) -> HeaderValue {
         // It is base64url.
         HeaderValue::from_str(&self.nonces.issue(now)).unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 }
 
-/// The lines of the header `DPoP`. A line that is not text counts as one.
+/// Returns the lines of the header `DPoP`. A line that is not text counts as one.
 fn proofs(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers.get_all(HEADER).iter().map(|value| value.to_str().unwrap_or_default())
 }

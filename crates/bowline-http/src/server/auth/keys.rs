@@ -88,25 +88,25 @@ enum Source {
 }
 
 impl Jwks {
-    /// Where the metadata of the issuer says.
+    /// Finds the keys through the metadata of the issuer.
     #[must_use]
     pub fn discover() -> Self {
         Self(Source::Metadata)
     }
 
-    /// At a URL: `https`, or a loopback address if the issuer is at one.
+    /// Fetches the keys from a URL: `https`, or a loopback address if the issuer is at one.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self(Source::Url(url.into()))
     }
 
-    /// In a file. It is read again like keys from a URL, so it can be replaced while the server runs.
+    /// Reads the keys from a file. It is read again like keys from a URL, so it can be replaced while the server runs.
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File(path.into()))
     }
 
-    /// These keys, for ever.
+    /// Uses these keys and never fetches others.
     #[must_use]
     pub fn fixed(keys: KeySet) -> Self {
         Self(Source::Fixed(keys))
@@ -241,7 +241,7 @@ impl Shared {
         }
     }
 
-    /// The keys, and the header `Cache-Control` that came with them.
+    /// Returns the keys, and the header `Cache-Control` that came with them.
     async fn load(&self) -> Result<(KeySet, Option<String>), String> {
         match &self.source {
             Source::Fixed(keys) => Ok((keys.clone(), None)),

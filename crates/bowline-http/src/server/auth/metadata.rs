@@ -91,8 +91,8 @@ impl Protection {
         response
     }
 
-    /// A service that answers with the metadata document, for the route [`metadata_path`](Self::metadata_path) of an
-    /// application.
+    /// Returns a service that answers with the metadata document, for the route [`metadata_path`](Self::metadata_path)
+    /// of an application.
     #[must_use]
     pub fn metadata(&self) -> MetadataService {
         MetadataService(self.clone())

@@ -98,7 +98,7 @@ impl Protection {
         }
     }
 
-    /// The path of the metadata document (RFC 9728), for the route of [`metadata`](Self::metadata).
+    /// Returns the path of the metadata document (RFC 9728), for the route of [`metadata`](Self::metadata).
     pub fn metadata_path(&self) -> &str {
         &self.shared.metadata_path
     }
@@ -137,7 +137,7 @@ impl Protection {
             Ok(caller) => caller,
             Err(refused) => {
                 let token = credentials(&request.headers).ok().map(|(_, token)| token);
-                // A client that is asked for a nonce comes back with one.
+                // A client that is asked for a nonce repeats the request with one.
                 if !matches!(refused, Refused::NonceNeeded) {
                     self.report(&AccessRefusal::of(&refused, token));
                 }
@@ -170,7 +170,7 @@ impl Protection {
         }
     }
 
-    /// The caller of a request. For an unbound token that was verified before, this allocates nothing.
+    /// Returns the caller of a request. For an unbound token that was verified before, this allocates nothing.
     async fn caller_of(
         &self,
         request: &request::Parts,
@@ -338,7 +338,7 @@ enum Scheme {
     Dpop,
 }
 
-/// The scheme and the token of the `Authorization` header. It is never searched in the URL.
+/// Returns the scheme and the token of the `Authorization` header. It is never searched in the URL.
 fn credentials(headers: &HeaderMap) -> Result<(Scheme, &str), Refused> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Err(Refused::NoToken) };
@@ -372,7 +372,7 @@ fn credentials(headers: &HeaderMap) -> Result<(Scheme, &str), Refused> {
 const INVALID_PROOF: &str = "invalid_dpop_proof";
 const NONCE_NEEDED: &str = "use_dpop_nonce";
 
-/// The challenges of a response, one for each scheme that is accepted.
+/// Returns the challenges of a response, one for each scheme that is accepted.
 fn challenges(parts: &Parts, error: Option<&str>, scopes: &Scopes) -> Vec<HeaderValue> {
     let dpop = parts.dpop.as_ref().map(|checks| checks.mode);
     let mut schemes = Vec::new();

@@ -26,7 +26,7 @@ pub enum AccessRefusalKind {
 }
 
 impl AccessRefusalKind {
-    /// The word for it in logs.
+    /// Returns the word for it in logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::MissingToken => "missing_token",
@@ -73,27 +73,27 @@ impl<'a> AccessRefusal<'a> {
         }
     }
 
-    /// Why it is refused.
+    /// Returns why it is refused.
     pub fn kind(&self) -> AccessRefusalKind {
         self.kind
     }
 
-    /// Why it is refused, in words.
+    /// Returns why it is refused, in words.
     pub fn reason(&self) -> &'a str {
         self.reason
     }
 
-    /// The caller, if the token was verified.
+    /// Returns the caller, if the token was verified.
     pub fn caller(&self) -> Option<&'a Caller> {
         self.caller
     }
 
-    /// The scopes that the request needs, if the token lacks one of them.
+    /// Returns the scopes that the request needs, if the token lacks one of them.
     pub fn required_scopes(&self) -> Option<&'a Scopes> {
         self.required
     }
 
-    /// A digest of the token that was sent, if there was one.
+    /// Returns a digest of the token that was sent, if there was one.
     pub fn token_digest(&self) -> Option<String> {
         match self.token {
             Some(token) => Some(token_digest(token)),

@@ -9,7 +9,7 @@ use bowline_types::Revision;
 use http::{HeaderMap, Response, StatusCode};
 use std::{sync::Arc, time::Duration};
 
-/// Opens the session stream, or goes on with a stream that was interrupted.
+/// Opens the session stream, or continues a stream that was interrupted.
 ///
 /// The stream ends after `time`; its client comes back with a new token.
 pub(in crate::server) async fn get(

@@ -1,8 +1,8 @@
 //! Sessions over HTTP: 2025-03-26 to 2025-11-25, and the two-endpoint transport of 2024-11-05.
 //!
-//! A session has any number of streams: one for each POST that has more to say than its response, and a standing one for
-//! what belongs to no request. A stream outlives the connection that reads it; a client that comes back names the last
-//! event it saw and goes on behind it.
+//! A session has any number of streams: one for each POST whose call sends more than its response, and one for
+//! messages that belong to no request. A stream outlives the connection that reads it; a client that resumes it names the
+//! last event that it received and continues after it.
 
 mod get;
 mod log;

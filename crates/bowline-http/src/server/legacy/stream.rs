@@ -360,12 +360,12 @@ impl Stream {
         state.finished.is_some()
     }
 
-    /// Since when there are no more events to come, if it is so.
+    /// Returns when the last event was added, if no more will follow.
     pub(super) fn finished_since(&self) -> Option<Instant> {
         self.state().finished
     }
 
-    /// There will be no more events.
+    /// Records that no more events will follow.
     pub(super) fn finish(&self) {
         let mut state = self.state();
         #[cfg(feature = "store")]
@@ -567,7 +567,7 @@ mod tests {
         assert_eq!(read(&stream, first, 1), ["1:a", "2:b", "3:c"]);
         let again = stream.attach(2).unwrap();
         assert_eq!(read(&stream, again, 3), ["3:c"]);
-        // The older reader is told to go.
+        // Ends the older reader.
         assert_eq!(stream.next(first, 4, Waker::noop()), Next::End);
         assert_eq!(stream.next(again, 4, Waker::noop()), Next::Wait);
         stream.finish();
