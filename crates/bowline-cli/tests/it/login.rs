@@ -303,7 +303,7 @@ fn v58_a_process_killed_while_it_refreshes_is_reported_and_nothing_loops() {
 }
 
 #[test]
-fn v55_a_page_that_calls_the_listener_gets_an_error_and_the_wait_goes_on() {
+fn v55_a_page_that_calls_the_listener_gets_an_error_and_does_not_end_the_wait() {
     let (place, issuer) = (Place::new(), issuer());
     let login = Background::start(with_browser(&place, place.program(&["login", &issuer.server()])));
     let redirected = consent(&opened(&place));

@@ -9,7 +9,6 @@ mod bridge;
 mod catalog;
 mod channel;
 mod collector;
-mod config;
 mod custom;
 mod fairness;
 mod gateway;

@@ -4,7 +4,7 @@ use super::{
     Far, Folder, Headers, call, client, config, config_of, environment, gateway, open_file, text, tools,
 };
 use bowline_config::Scope;
-use bowline_host::{Gateway, gateway::EntryState};
+use bowline_host::{Gateway, Reach, gateway::EntryState};
 use bowline_http::HttpOptions;
 use bowline_server::Server;
 use bowline_testing::Peer;
@@ -32,6 +32,27 @@ async fn one_bad_entry_affects_only_itself() {
     let mut peer = client(gateway.open().unwrap()).await;
     assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
     gateway.close().await;
+}
+
+#[test]
+fn a_program_inherits_the_variables_that_its_entry_allows() {
+    // V-71
+    let config = config(
+        "[servers.a]\ncommand = \"a\"\ninherit_env = [\"AWS_*\", \"KUBECONFIG\"]\n\
+         [servers.b]\ncommand = \"b\"\ninherit_env = \"all\"\n\
+         [servers.c]\ncommand = \"c\"\ninherit_env = \"none\"\n\
+         [servers.d]\ncommand = \"d\"\n",
+    );
+    for (name, expected) in [
+        ("a", "environment: Minimal, inherited: [\"AWS_*\", \"KUBECONFIG\"], env"),
+        ("b", "environment: Inherit, env"),
+        ("c", "environment: Empty, env"),
+        ("d", "environment: Minimal, env"),
+    ] {
+        let entry = config.upstream(name).expect("it has a command");
+        let shown = format!("{:?}", Reach::from_config(entry, None).expect("it can be launched"));
+        assert!(shown.contains(expected), "{name}: {shown}");
+    }
 }
 
 #[cfg(unix)]

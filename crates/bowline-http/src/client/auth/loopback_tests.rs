@@ -62,7 +62,7 @@ async fn beside<T>(loopback: &Loopback, clients: impl Future<Output = T>) -> (io
 }
 
 #[tokio::test]
-async fn v55_a_wrong_state_gets_an_error_and_the_wait_goes_on() {
+async fn v55_a_wrong_state_gets_an_error_and_does_not_end_the_wait() {
     let loopback = Loopback::bind(CallbackHost::Address, None).await.unwrap();
     let authority = loopback.authority.clone();
     assert_eq!(loopback.redirect_uri(), format!("http://{authority}/callback"));

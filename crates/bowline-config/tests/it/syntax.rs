@@ -272,13 +272,13 @@ fn files_that_are_not_there_or_too_long() {
 fn a_truncated_file_does_not_panic() {
     // V-20
     for (path, text) in [
-        ("bowline.toml", include_str!("../../fixtures/config/bowline.toml")),
-        (".claude.json", include_str!("../../fixtures/config/claude_code.json")),
-        (".mcp.json", include_str!("../../fixtures/config/project_mcp.json")),
-        (".vscode/mcp.json", include_str!("../../fixtures/config/vscode_mcp.json")),
-        ("settings.json", include_str!("../../fixtures/config/zed_settings.json")),
-        ("config.yaml", include_str!("../../fixtures/config/goose_config.yaml")),
-        ("server.json", include_str!("../../fixtures/config/server_oci.json")),
+        ("bowline.toml", include_str!("../fixtures/bowline.toml")),
+        (".claude.json", include_str!("../fixtures/claude_code.json")),
+        (".mcp.json", include_str!("../fixtures/project_mcp.json")),
+        (".vscode/mcp.json", include_str!("../fixtures/vscode_mcp.json")),
+        ("settings.json", include_str!("../fixtures/zed_settings.json")),
+        ("config.yaml", include_str!("../fixtures/goose_config.yaml")),
+        ("server.json", include_str!("../fixtures/server_oci.json")),
     ] {
         for end in (0..text.len()).step_by(5) {
             let start = text.get(..end).unwrap_or_default();

@@ -21,7 +21,7 @@ fn claude_desktop() {
     check(
         "claude_desktop_config.json",
         Scope::User,
-        include_str!("../../fixtures/config/claude_desktop_config.json"),
+        include_str!("../fixtures/claude_desktop_config.json"),
         &expect![[r#"
             [servers.everything]  # claude_desktop_config.json:4, mcpServers
             command = "npx"  # claude_desktop_config.json:5
@@ -44,7 +44,7 @@ fn claude_code_of_the_user() {
     check(
         ".claude.json",
         Scope::User,
-        include_str!("../../fixtures/config/claude_code.json"),
+        include_str!("../fixtures/claude_code.json"),
         &expect![[r#"
             [servers.sentry]  # .claude.json:4, mcpServers
             url = "https://mcp.sentry.dev/mcp"  # .claude.json:4
@@ -62,7 +62,7 @@ fn claude_code_of_a_project() {
     check(
         ".mcp.json",
         Scope::Project,
-        include_str!("../../fixtures/config/project_mcp.json"),
+        include_str!("../fixtures/project_mcp.json"),
         &expect![[r#"
             [servers.api]  # .mcp.json:3, mcpServers, needs approval, reads API_BASE, API_KEY
             url = "https://api.example.com/mcp"  # .mcp.json:5
@@ -90,7 +90,7 @@ fn claude_code_of_a_project() {
 
 #[test]
 fn cursor() {
-    let text = include_str!("../../fixtures/config/cursor_mcp.json");
+    let text = include_str!("../fixtures/cursor_mcp.json");
     check(
         "/srv/ada/shop/.cursor/mcp.json",
         Scope::Project,
@@ -113,7 +113,7 @@ fn cursor() {
 
 #[test]
 fn windsurf() {
-    let text = include_str!("../../fixtures/config/windsurf_mcp_config.json");
+    let text = include_str!("../fixtures/windsurf_mcp_config.json");
     check(
         "mcp_config.json",
         Scope::User,
@@ -133,7 +133,7 @@ fn windsurf() {
 
 #[test]
 fn cline() {
-    let text = include_str!("../../fixtures/config/cline_mcp_settings.json");
+    let text = include_str!("../fixtures/cline_mcp_settings.json");
     check(
         "cline_mcp_settings.json",
         Scope::User,
@@ -161,7 +161,7 @@ fn cline() {
 
 #[test]
 fn vs_code() {
-    let text = include_str!("../../fixtures/config/vscode_mcp.json");
+    let text = include_str!("../fixtures/vscode_mcp.json");
     check(
         ".vscode/mcp.json",
         Scope::Project,
@@ -207,7 +207,7 @@ fn zed() {
     check(
         "settings.json",
         Scope::User,
-        include_str!("../../fixtures/config/zed_settings.json"),
+        include_str!("../fixtures/zed_settings.json"),
         &expect![[r#"
             [servers.flat]  # settings.json:4, Zed
             command = "npx"  # settings.json:4
@@ -240,7 +240,7 @@ fn goose() {
     check(
         "config.yaml",
         Scope::User,
-        include_str!("../../fixtures/config/goose_config.yaml"),
+        include_str!("../fixtures/goose_config.yaml"),
         &expect![[r#"
             [servers.github]  # config.yaml:10, Goose, reads GITHUB_PERSONAL_ACCESS_TOKEN
             command = "npx"  # config.yaml:15
@@ -279,7 +279,7 @@ fn registry_npm() {
     check(
         "server.json",
         Scope::User,
-        include_str!("../../fixtures/config/server_npm.json"),
+        include_str!("../fixtures/server_npm.json"),
         &expect![[r#"
             [servers."io.github.ada/search"]  # server.json:3, server.json, needs approval, reads SEARCH_KEY
             command = "npx"  # server.json:9
@@ -301,7 +301,7 @@ fn registry_container_in_the_older_spelling() {
     check(
         "server.json",
         Scope::User,
-        include_str!("../../fixtures/config/server_oci.json"),
+        include_str!("../fixtures/server_oci.json"),
         &expect![[r#"
             [servers."io.github.ada/database"]  # server.json:2, server.json, needs approval, reads DB_PASSWORD
             command = "docker"  # server.json:6
@@ -318,7 +318,7 @@ fn registry_prefers_a_remote() {
     check(
         "server.json",
         Scope::User,
-        include_str!("../../fixtures/config/server_remote.json"),
+        include_str!("../fixtures/server_remote.json"),
         &expect![[r#"
             [servers."com.example/hybrid"]  # server.json:2, server.json, needs approval
             url = "https://www.example.com/mcp"  # server.json:11
@@ -376,15 +376,11 @@ fn registry_runtimes() {
 #[test]
 fn bowline_toml_has_every_setting() {
     let config = load(&[
-        (
-            "/srv/ada/.config/bowline/bowline.toml",
-            Scope::User,
-            include_str!("../../fixtures/config/bowline.toml"),
-        ),
+        ("/srv/ada/.config/bowline/bowline.toml", Scope::User, include_str!("../fixtures/bowline.toml")),
         (
             "/srv/ada/.config/bowline/claude_desktop_config.json",
             Scope::User,
-            include_str!("../../fixtures/config/claude_desktop_config.json"),
+            include_str!("../fixtures/claude_desktop_config.json"),
         ),
     ]);
     let errors: Vec<String> = config.errors.iter().map(ToString::to_string).collect();
