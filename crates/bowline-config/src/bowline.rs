@@ -98,16 +98,8 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     }
     let env_file = fields.string("env_file", ".env");
     let cwd = fields.string("cwd", ".");
-    for name in ["command", "args", "env", "unset", "env_file", "cwd"] {
-        if fields.has(name) {
-            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
-        }
-    }
-    let program = program?;
-    if builder.report().mark() > mark {
-        return None;
-    }
-    builder.command(&WrittenCommand { names: NAMES, program, args, env, env_file, cwd }).map(Launch::Command)
+    builder.record_origins(&["command", "args", "env", "unset", "env_file", "cwd"].map(|name| (name, name)));
+    builder.launch(mark, &WrittenCommand { names: NAMES, program: program?, args, env, env_file, cwd })
 }
 
 fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
@@ -117,11 +109,8 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     let transports = [("auto", None), ("http", Some(Prefer::Streamable)), ("sse", Some(Prefer::Sse))];
     let prefer = fields.choice("transport", &transports).and_then(|located| located.value);
     let helper = fields.strings("headers_helper", &json!(["print-headers", "--json"]));
-    for name in ["url", "headers", "headers_helper", "transport", "oauth"] {
-        if fields.has(name) {
-            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
-        }
-    }
+    builder
+        .record_origins(&["url", "headers", "headers_helper", "transport", "oauth"].map(|name| (name, name)));
     let launch = builder.url("url", &url?, &headers, prefer);
     let path = builder.fields.at("headers_helper");
     let helper = helper.map(|words| {

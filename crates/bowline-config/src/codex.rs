@@ -66,18 +66,8 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         let value = Some(format!("${{{}:-}}", name.value));
         env.entry(name.value).or_insert(Located { value, origin: name.origin });
     }
-    for name in ["command", "args", "env", "cwd"] {
-        if fields.has(name) {
-            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
-        }
-    }
-    let program = program?;
-    if builder.report().mark() > mark {
-        return None;
-    }
-    builder
-        .command(&WrittenCommand { names: NAMES, program, args, env, env_file: None, cwd })
-        .map(Launch::Command)
+    builder.record_origins(&[("command", "command"), ("args", "args"), ("env", "env"), ("cwd", "cwd")]);
+    builder.launch(mark, &WrittenCommand { names: NAMES, program: program?, args, env, env_file: None, cwd })
 }
 
 fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
@@ -101,7 +91,7 @@ fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         let (written, path) = (literal(&resource.value), fields.at("oauth_resource"));
         oauth.resource = builder.expander.text(&written, &resource.origin, &path, Class::Url);
     }
-    builder.origins.insert("url".to_owned(), fields.name_origin("url").clone());
+    builder.record_origins(&[("url", "url")]);
     let oauth = (oauth != OauthConfig::default()).then(|| Box::new(oauth));
     builder.url("url", &url?, &headers, None).map(|launch| Launch::Url(UrlLaunch { oauth, ..launch }))
 }

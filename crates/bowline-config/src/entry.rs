@@ -169,6 +169,16 @@ impl<'a> EntryBuilder<'a> {
         }
     }
 
+    /// Records where settings are written. `members` has pairs of a member and the setting that it sets; missing members
+    /// are skipped.
+    pub(crate) fn record_origins(&mut self, members: &[(&str, &str)]) {
+        for (member, setting) in members {
+            if self.fields.has(member) {
+                self.origins.insert((*setting).to_owned(), self.fields.name_origin(member).clone());
+            }
+        }
+    }
+
     /// Sets whether the server is enabled. Variables of a disabled server may be unset.
     pub(crate) fn enable(&mut self, located: Option<Located<bool>>) {
         self.set("enabled", located, |settings, value| settings.enabled = value);
@@ -197,6 +207,14 @@ impl<'a> EntryBuilder<'a> {
             "ignored: project files cannot skip approvals; set it in your user configuration",
         );
         None
+    }
+
+    /// Builds the launch of a command, unless reading its members has reported an error since `mark`.
+    pub(crate) fn launch(&self, mark: usize, written: &WrittenCommand) -> Option<Launch> {
+        if self.report().mark() > mark {
+            return None;
+        }
+        self.command(written).map(Launch::Command)
     }
 
     /// Builds the command, with its variables expanded.
@@ -328,7 +346,7 @@ impl<'a> EntryBuilder<'a> {
     }
 
     /// Reports known members that have no effect, so that nobody relies on them.
-    fn tell_without_effect(&self) {
+    fn report_without_effect(&self) {
         for (name, reason) in [
             ("sandboxEnabled", "the server runs without a sandbox"),
             ("sandbox", "the server runs without a sandbox"),
@@ -345,7 +363,7 @@ impl<'a> EntryBuilder<'a> {
 
     /// Returns the entry, unless it has errors.
     pub(crate) fn finish(mut self, launch: Option<Launch>) -> Option<Entry> {
-        self.tell_without_effect();
+        self.report_without_effect();
         self.unknown.extend(self.fields.finish());
         if self.context.report.mark() > self.mark {
             return None;

@@ -127,18 +127,8 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         let value = key.value.map(|value| value.replace("${", "$${"));
         env.entry(name).or_insert(Located { value, origin: key.origin });
     }
-    for (name, setting) in [("cmd", "command"), ("args", "args"), ("envs", "env"), ("cwd", "cwd")] {
-        if fields.has(name) {
-            builder.origins.insert(setting.to_owned(), fields.name_origin(name).clone());
-        }
-    }
-    let program = program?;
-    if builder.report().mark() > mark {
-        return None;
-    }
-    builder
-        .command(&WrittenCommand { names: NAMES, program, args, env, env_file: None, cwd })
-        .map(Launch::Command)
+    builder.record_origins(&[("cmd", "command"), ("args", "args"), ("envs", "env"), ("cwd", "cwd")]);
+    builder.launch(mark, &WrittenCommand { names: NAMES, program: program?, args, env, env_file: None, cwd })
 }
 
 fn remote(builder: &mut EntryBuilder<'_>, prefer: Prefer) -> Option<Launch> {
@@ -159,11 +149,7 @@ fn remote(builder: &mut EntryBuilder<'_>, prefer: Prefer) -> Option<Launch> {
     let keys = keys(builder);
     let locals = own.into_iter().chain(keys).filter_map(|(name, value)| Some((name, value.value?)));
     builder.expander.locals = locals.collect();
-    for (name, setting) in [("uri", "url"), ("headers", "headers")] {
-        if builder.fields.has(name) {
-            builder.origins.insert(setting.to_owned(), builder.fields.name_origin(name).clone());
-        }
-    }
+    builder.record_origins(&[("uri", "url"), ("headers", "headers")]);
     builder.url("uri", &url?, &headers, Some(prefer)).map(Launch::Url)
 }
 

@@ -187,16 +187,9 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     let env = fields.map("env", null).unwrap_or_default();
     let env_file = fields.string("envFile", "${workspaceFolder}/.env");
     let cwd = fields.string("cwd", "${workspaceFolder}").or_else(|| fields.string("workingDirectory", "."));
-    let program = program?;
-    for name in ["command", "args", "env", "envFile", "cwd"] {
-        if fields.has(name) {
-            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
-        }
-    }
-    if fields.report.mark() > mark {
-        return None;
-    }
-    builder.command(&WrittenCommand { names: NAMES, program, args, env, env_file, cwd }).map(Launch::Command)
+    builder.record_origins(&["command", "args", "env", "cwd"].map(|name| (name, name)));
+    builder.record_origins(&[("envFile", "env_file")]);
+    builder.launch(mark, &WrittenCommand { names: NAMES, program: program?, args, env, env_file, cwd })
 }
 
 fn remote(builder: &mut EntryBuilder<'_>, url_name: &str, prefer: Option<Prefer>) -> Option<Launch> {
@@ -206,12 +199,8 @@ fn remote(builder: &mut EntryBuilder<'_>, url_name: &str, prefer: Option<Prefer>
     let helper = fields.string("headersHelper", "/opt/bin/print-headers");
     // These members apply to local servers; editors keep them when the type is changed.
     fields.keep(&["args", "env", "envFile", "cwd", "workingDirectory"]);
-    builder.origins.insert("url".to_owned(), fields.name_origin(url_name).clone());
-    for name in ["headers", "headersHelper", "oauth", "auth"] {
-        if fields.has(name) {
-            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
-        }
-    }
+    builder.record_origins(&[(url_name, "url"), ("headers", "headers"), ("headersHelper", "headers_helper")]);
+    builder.record_origins(&[("oauth", "oauth"), ("auth", "auth")]);
     let launch = builder.url(url_name, &url?, &headers, prefer);
     let helper = helper.map(|helper| headers_helper(builder, &helper));
     let oauth = oauth::read(builder, &oauth::MCP_SERVERS);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::report::Origin;
 use bowline_proto::uri::UrlParts;
+use bowline_text::is_secret_name;
 
 /// A string of the configuration with its variables expanded.
 ///
@@ -79,14 +80,14 @@ impl PartialEq for Text {
 
 impl Eq for Text {}
 
-/// Words in the name of an option whose value is a secret.
-const SECRET_WORDS: [&str; 9] =
-    ["key", "token", "secret", "password", "passwd", "auth", "credential", "header", "cookie"];
+/// Parts of names whose values are masked besides those of [`is_secret_name`]: options such as `--header`, and names in one
+/// piece such as `MYKEY`.
+const MASKED_PARTS: [&str; 3] = ["key", "auth", "header"];
 
-/// Returns whether a name usually holds a secret.
+/// Returns whether a variable or option with this name usually holds a secret.
 pub fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
+    let lower = name.to_ascii_lowercase();
+    is_secret_name(name) || MASKED_PARTS.iter().any(|part| lower.contains(part))
 }
 
 /// Returns the offset at which the secret part of an argument starts, given the argument before it.
@@ -162,6 +163,9 @@ mod tests {
         assert_eq!(secret_part(None, "--token=abc"), Some(8));
         assert_eq!(secret_part(Some("-e"), "GITHUB_TOKEN=abc"), Some(13));
         assert_eq!(secret_part(Some("--header"), "Authorization: Bearer abc"), Some(0));
+        assert_eq!(secret_part(None, "--pwd=abc"), Some(6));
+        assert_eq!(secret_part(Some("-e"), "PGPASSPHRASE=abc"), Some(13));
+        assert_eq!(secret_part(Some("-e"), "MYKEY=abc"), Some(6));
         assert_eq!(secret_part(Some("--token"), "--verbose"), None);
         assert_eq!(secret_part(Some("-y"), "keyboard-server"), None);
         assert_eq!(secret_part(None, "https://a.example/?key=1"), None);

@@ -84,7 +84,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
 
 fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     let node = builder.fields.get("command")?;
-    builder.origins.insert("command".to_owned(), builder.fields.name_origin("command").clone());
+    builder.record_origins(&[("command", "command")]);
     let mark = builder.report().mark();
     let written = if let Value::Object(_) = node.value {
         let nested = Fields::new(node, builder.fields.at("command"), builder.report())?;
@@ -103,25 +103,14 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         let env = builder.fields.map("env", Null::IsWrong).unwrap_or_default();
         WrittenCommand { names: FLAT, program: program?, args, env, env_file: None, cwd: None }
     };
-    for name in ["args", "env"] {
-        if builder.fields.has(name) {
-            builder.origins.insert(name.to_owned(), builder.fields.name_origin(name).clone());
-        }
-    }
-    if builder.report().mark() > mark {
-        return None;
-    }
-    builder.command(&written).map(Launch::Command)
+    builder.record_origins(&[("args", "args"), ("env", "env")]);
+    builder.launch(mark, &written)
 }
 
 fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     let url = builder.fields.string("url", "https://example.com/mcp");
     let headers = builder.fields.map("headers", Null::IsWrong).unwrap_or_default();
-    for name in ["url", "headers", "oauth"] {
-        if builder.fields.has(name) {
-            builder.origins.insert(name.to_owned(), builder.fields.name_origin(name).clone());
-        }
-    }
+    builder.record_origins(&["url", "headers", "oauth"].map(|name| (name, name)));
     let launch = builder.url("url", &url?, &headers, None);
     let oauth = oauth::read(builder, &oauth::ZED).map(Box::new);
     Some(Launch::Url(UrlLaunch { oauth, ..launch? }))
