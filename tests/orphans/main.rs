@@ -57,8 +57,8 @@ impl End {
             Self::Kill | Self::KillEarly => return Ok(host.start_kill()?),
             Self::Terminate => {
                 let id = host.id().ok_or("the host has ended before")?.to_string();
-                let told = Command::new("kill").args(["-TERM", &id]).status().await?;
-                return if told.success() { Ok(()) } else { Err("the host cannot be told to end".into()) };
+                let sent = Command::new("kill").args(["-TERM", &id]).status().await?;
+                return if sent.success() { Ok(()) } else { Err("cannot send SIGTERM to the host".into()) };
             }
             Self::Panic => "panic\n",
             Self::Abort => "abort\n",
@@ -68,7 +68,7 @@ impl End {
     }
 
     /// Whether the host ended in this way and no other.
-    fn is_told_by(self, status: ExitStatus) -> bool {
+    fn is_end_of(self, status: ExitStatus) -> bool {
         match self {
             Self::Kill | Self::KillEarly => status.signal() == Some(9),
             Self::Terminate => status.success(),
@@ -131,7 +131,7 @@ async fn end_one(run: Run<'_>) -> Result<Gone> {
     let begun = Instant::now();
     end.bring(&mut host).await?;
     let status = timeout(STARTUP, host.wait()).await.map_err(|_| "the host does not end")??;
-    if !end.is_told_by(status) {
+    if !end.is_end_of(status) {
         return Err(format!("the host ended otherwise: {status}").into());
     }
     loop {

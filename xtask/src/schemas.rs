@@ -50,9 +50,10 @@ pub(crate) fn run(root: &Path, folder: &Path) -> Result<Verdict, String> {
     fs::create_dir_all(&target).map_err(|error| format!("cannot create {}: {error}", target.display()))?;
     for revision in REVISIONS {
         let source = folder.join(revision).join("schema.json");
-        let told = |problem: String| format!("{}: {problem}", source.display());
-        let schema = serde_json::from_str(&files::read(&source)?).map_err(|error| told(error.to_string()))?;
-        let text = print(&structure(&schema).map_err(told)?);
+        let located = |problem: String| format!("{}: {problem}", source.display());
+        let schema =
+            serde_json::from_str(&files::read(&source)?).map_err(|error| located(error.to_string()))?;
+        let text = print(&structure(&schema).map_err(located)?);
         let path = target.join(format!("{revision}.json"));
         fs::write(&path, &text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         println!("{}: {} bytes", path.display(), text.len());

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_principal_tells_apart_issuer_subject_and_client() {
+    fn the_principal_differs_by_issuer_subject_and_client() {
         let base = Caller::new("https://a", "ada");
         assert_eq!(&**base.principal(), r#"["https://a","ada",null]"#);
         let with_client = base.with_client_id("x");

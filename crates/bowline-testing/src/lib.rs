@@ -20,7 +20,7 @@
 //! peer.initialize(Revision::V2025_06_18).await?;
 //! let answer = peer.request("tools/call", json!({ "name": "greet" })).await?;
 //! assert_eq!(answer["result"]["content"][0]["text"], "hello");
-//! assert!(peer.close().await?.is_empty(), "nothing else was said");
+//! assert!(peer.close().await?.is_empty(), "no further messages");
 //! # Ok(())
 //! # }
 //! ```

@@ -206,7 +206,7 @@ impl Transcript {
     }
 
     /// Returns the messages of both sides in order. Batches are split.
-    fn said(&self) -> impl Iterator<Item = (Side, &Frame, &Value)> {
+    fn messages(&self) -> impl Iterator<Item = (Side, &Frame, &Value)> {
         let sections = self.steps.iter().filter_map(|step| match step {
             Step::Send(frames) => Some((Side::Client, frames)),
             Step::Expect { frames, .. } => Some((Side::Server, frames)),

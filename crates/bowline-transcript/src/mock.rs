@@ -70,7 +70,7 @@ impl Mock {
         };
         let mut in_flight: Vec<usize> = Vec::new();
         let mut asked: HashMap<String, usize> = HashMap::new();
-        for (side, frame, message) in transcript.said() {
+        for (side, frame, message) in transcript.messages() {
             let id = message.get("id").map(Value::to_string);
             let is_message = message.get("method").is_some();
             match (side, is_message, id) {

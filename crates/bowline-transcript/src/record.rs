@@ -165,7 +165,7 @@ mod tests {
         "#]]
         .assert_eq(&text);
         let transcript = Transcript::parse("t", &text).unwrap();
-        assert_eq!(transcript.said().count(), 3);
+        assert_eq!(transcript.messages().count(), 3);
         let raw = transcript.steps.iter().find_map(|step| match step {
             crate::Step::SendRaw(bytes) => Some(bytes.as_slice()),
             crate::Step::Send(_) | crate::Step::Close | crate::Step::Expect { .. } => None,

@@ -117,7 +117,7 @@ pub(super) async fn replay(
     peer: impl ReplayPeer,
     ignore: &Ignore,
 ) -> Result<Vec<Difference>> {
-    let last = transcript.said().map(|(_, frame, _)| frame.line).last().unwrap_or(1);
+    let last = transcript.messages().map(|(_, frame, _)| frame.line).last().unwrap_or(1);
     let mut replay = Replay {
         peer,
         ignore,
@@ -153,7 +153,7 @@ fn methods(transcript: &Transcript) -> HashMap<String, String> {
         let method = message.get("method")?.as_str()?.to_owned();
         (side == Side::Client).then_some((message.get("id")?.to_string(), method))
     };
-    transcript.said().filter_map(named).collect()
+    transcript.messages().filter_map(named).collect()
 }
 
 struct Replay<'a, P> {

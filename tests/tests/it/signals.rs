@@ -57,7 +57,7 @@ impl Served {
         connected.unwrap_or_else(|error| panic!("{revision}: {error}"))
     }
 
-    fn tell_to_end(&self) {
+    fn terminate(&self) {
         let id = self.process.id().expect("the server runs").to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status().expect("there is a program `kill`");
         assert!(told.success());
@@ -103,7 +103,7 @@ async fn shutdown_finishes_running_calls_and_refuses_new_ones() {
     assert_eq!(listen.next().await, Some(Change::Resource("watched://one".into())));
     listens.push(listen);
 
-    served.tell_to_end();
+    served.terminate();
     for mut listen in listens {
         assert_eq!(timeout(PATIENCE, listen.next()).await.expect("the stream ends in time"), None);
         assert!(listen.error().is_none(), "it ends with its result: {:?}", listen.error());
@@ -138,10 +138,10 @@ async fn a_second_shutdown_signal_ends_immediately() {
         .listen(SubscriptionFilter::new().resource_subscriptions(vec!["watched://one".to_owned()]))
         .await
         .expect("it can listen");
-    served.tell_to_end();
+    served.terminate();
     assert_eq!(timeout(PATIENCE, listen.next()).await.expect("the stream ends in time"), None);
     assert!(!call.is_finished(), "the call still runs");
-    served.tell_to_end();
+    served.terminate();
     assert!(served.ended().await.success());
     call.await.expect("the call does not panic").expect_err("there is nobody left to answer");
 }

@@ -169,8 +169,8 @@ mod tests {
             ("docs/deep/b.md", "# The `b`\n\n[up](../a.md)\n"),
             ("code.rs", "// ANCHOR: one\nfn one() {}\n// ANCHOR_END: one\n"),
         ]);
-        let told: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(told, expected);
+        let printed: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(printed, expected);
     }
 
     #[test]

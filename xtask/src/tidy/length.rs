@@ -59,7 +59,7 @@ fn check(files: &[TextFile], allowed: &[(&str, &str)]) -> (Vec<Finding>, Vec<Fin
 mod tests {
     use super::{TextFile, check};
 
-    fn told(lines: usize, allowed: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    fn printed(lines: usize, allowed: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let file = TextFile { path: "a.rs".to_owned(), text: "\n".repeat(lines) };
         let (findings, notes) = check(&[file], allowed);
         let texts = |found: Vec<super::Finding>| found.iter().map(ToString::to_string).collect();
@@ -68,20 +68,26 @@ mod tests {
 
     #[test]
     fn length_is_noted_then_refused() {
-        assert_eq!(told(600, &[]), (vec![], vec![]));
-        assert_eq!(told(601, &[]), (vec![], vec!["a.rs:601: 601 lines; look for the seam".to_owned()]));
-        assert_eq!(told(1_200, &[]).0, [""; 0]);
-        assert_eq!(told(1_201, &[]).0, ["a.rs:1201: 1201 lines, more than 1200: split the file at its seam"]);
+        assert_eq!(printed(600, &[]), (vec![], vec![]));
+        assert_eq!(printed(601, &[]), (vec![], vec!["a.rs:601: 601 lines; look for the seam".to_owned()]));
+        assert_eq!(printed(1_200, &[]).0, [""; 0]);
+        assert_eq!(
+            printed(1_201, &[]).0,
+            ["a.rs:1201: 1201 lines, more than 1200: split the file at its seam"]
+        );
     }
 
     #[test]
     fn exceptions_have_a_reason_and_do_not_outlive_it() {
         let table = [("a.rs", "one table")];
         assert_eq!(
-            told(1_201, &table),
+            printed(1_201, &table),
             (vec![], vec!["a.rs:1201: 1201 lines, allowed: one table".to_owned()])
         );
-        assert_eq!(told(1_200, &table).0, ["a.rs:1: 1200 lines need no exception from the length of files"]);
-        assert_eq!(told(1, &[("b.rs", "gone")]).0.len(), 1);
+        assert_eq!(
+            printed(1_200, &table).0,
+            ["a.rs:1: 1200 lines need no exception from the length of files"]
+        );
+        assert_eq!(printed(1, &[("b.rs", "gone")]).0.len(), 1);
     }
 }

@@ -168,9 +168,9 @@ mod tests {
             ("tests/tests/it/security/x.rs", tests),
             ("a.rs", "#[test]\nfn there() {}\nfn gone() {}\n"),
         ]);
-        let told: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
+        let printed: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            printed,
             [
                 "docs/SECURITY.md:1: there is no test `v03_no_test`",
                 "docs/SECURITY.md:1: there is no test `v99_gone`",
@@ -199,9 +199,9 @@ mod tests {
                 .join(", ")
         );
         let tree = Tree::new(&[("docs/SECURITY.md", &page), ("crates/a.rs", &tests)]);
-        let told: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
+        let printed: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            printed,
             [
                 "docs/SECURITY.md:1: `crates/a.rs::all` is not marked with V-70",
                 "crates/a.rs:1: docs/SECURITY.md does not name `crates/a.rs::other` at V-71",

@@ -74,10 +74,10 @@ impl Catalog {
             let [id, level, _, _, area, sentence, _] = columns[..] else {
                 unreachable!("`table` gives as many columns as the header has")
             };
-            let told = |problem: String| format!("{PATH}:{line}: {problem}");
-            let level = Level::parse(level).ok_or_else(|| told(format!("unknown level `{level}`")))?;
+            let located = |problem: String| format!("{PATH}:{line}: {problem}");
+            let level = Level::parse(level).ok_or_else(|| located(format!("unknown level `{level}`")))?;
             if catalog.by_id.insert(id.to_owned(), catalog.rows.len()).is_some() {
-                return Err(told(format!("`{id}` is there twice")));
+                return Err(located(format!("`{id}` occurs twice")));
             }
             let (id, area, sentence) = (id.to_owned(), area.to_owned(), sentence.to_owned());
             catalog.rows.push(Requirement { id, level, area, sentence });
@@ -160,7 +160,7 @@ pub(super) mod tests {
         assert!(error("").starts_with("spec/requirements.tsv:1: expected the columns id, level"));
         assert_eq!(error(&text(&[("A", "WILL", "x")])), "spec/requirements.tsv:2: unknown level `WILL`");
         let twice = text(&[("A", "MUST", "x"), ("A", "MUST", "x")]);
-        assert_eq!(error(&twice), "spec/requirements.tsv:3: `A` is there twice");
+        assert_eq!(error(&twice), "spec/requirements.tsv:3: `A` occurs twice");
         assert_eq!(error(&(text(&[]) + "A\tMUST\n")), "spec/requirements.tsv:2: expected 7 columns, got 2");
     }
 }

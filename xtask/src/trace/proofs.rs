@@ -50,14 +50,14 @@ impl Proofs {
         for comment in &source.comments {
             let Some(ids) = claim(&comment.text) else { continue };
             let outline = outline.get_or_insert_with(|| Outline::new(&source));
-            let told = match (comment.audience, ids) {
-                (Audience::User, _) => Err("`proves:` belongs into a plain `//` comment".to_owned()),
+            let claimed = match (comment.audience, ids) {
+                (Audience::User, _) => Err("`proves:` must be in a plain `//` comment".to_owned()),
                 (Audience::Maintainer, Err(sentence)) => Err(sentence),
                 (Audience::Maintainer, Ok(ids)) => {
                     test_at(outline, &source, comment.line).map(|test| (test, ids))
                 }
             };
-            match told {
+            match claimed {
                 Err(sentence) => self.findings.push(Finding::new(&file.path, comment.line, sentence)),
                 Ok((test, ids)) => {
                     let test = format!("{}::{}", file.path, test.name);
@@ -72,14 +72,14 @@ impl Proofs {
         let mut is_header = true;
         for (line, content) in (1..).zip(file.text.lines()) {
             is_header = is_header && !is_file_marker(content);
-            let told = match claim(content) {
+            let claimed = match claim(content) {
                 None => continue,
                 Some(_) if !is_header => {
                     Err("`proves:` belongs before the first file of a transcript".to_owned())
                 }
-                Some(told) => told,
+                Some(claimed) => claimed,
             };
-            match told {
+            match claimed {
                 Err(sentence) => self.findings.push(Finding::new(&file.path, line, sentence)),
                 Ok(ids) => self.extend(&file.path, line, &file.path, &ids),
             }
@@ -153,7 +153,7 @@ mod tests {
     use crate::scratch::Tree;
 
     /// Returns the proofs as `id test` and the findings as they are printed.
-    fn told(proofs: &Proofs) -> (Vec<String>, Vec<String>) {
+    fn printed(proofs: &Proofs) -> (Vec<String>, Vec<String>) {
         let claims = proofs.proofs.iter().map(|proof| format!("{} {}", proof.id, proof.test)).collect();
         (claims, proofs.findings.iter().map(ToString::to_string).collect())
     }
@@ -161,13 +161,13 @@ mod tests {
     fn check_rust(text: &str, claims: &[&str], findings: &[&str]) {
         let mut proofs = Proofs::default();
         proofs.read_rust(&TextFile { path: "a.rs".to_owned(), text: text.to_owned() });
-        assert_eq!(told(&proofs), (owned(claims), owned(findings)));
+        assert_eq!(printed(&proofs), (owned(claims), owned(findings)));
     }
 
     fn check_transcript(text: &str, claims: &[&str], findings: &[&str]) {
         let mut proofs = Proofs::default();
         proofs.read_transcript(&TextFile { path: "a.txtar".to_owned(), text: text.to_owned() });
-        assert_eq!(told(&proofs), (owned(claims), owned(findings)));
+        assert_eq!(printed(&proofs), (owned(claims), owned(findings)));
     }
 
     fn owned(texts: &[&str]) -> Vec<String> {
@@ -224,7 +224,7 @@ mod tests {
         check_rust(
             "/// proves: A-1\n#[test]\nfn f() {}",
             &[],
-            &["a.rs:1: `proves:` belongs into a plain `//` comment"],
+            &["a.rs:1: `proves:` must be in a plain `//` comment"],
         );
         check_rust("// Proves: A-1\n#[test]\nfn f() {}", &[], &["a.rs:1: expected `proves:`, got `Proves:`"]);
         check_rust("// proves: ,\n#[test]\nfn f() {}", &[], &["a.rs:1: `proves:` names no requirement"]);
@@ -254,7 +254,7 @@ mod tests {
             ("tests/transcripts/tools/call.txtar", "proves: A-1\n"),
             ("tests/transcripts/tools/notes.md", "proves: A-1\n"),
         ]);
-        let (claims, findings) = told(&collect(tree.root()).unwrap());
+        let (claims, findings) = printed(&collect(tree.root()).unwrap());
         assert_eq!(findings, [""; 0]);
         assert_eq!(
             claims,

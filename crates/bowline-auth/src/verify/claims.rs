@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_stands_for_a_missing_subject() {
+    fn the_client_id_replaces_a_missing_subject() {
         let read = caller(&ClaimNames::default(), r#"{"azp":"machine"}"#).unwrap();
         assert_eq!((read.subject(), read.client_id()), ("machine", Some("machine")));
     }

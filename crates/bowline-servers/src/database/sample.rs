@@ -58,9 +58,9 @@ const CUSTOMERS: u32 = 40;
 const ORDERS: u32 = 120;
 
 /// A deterministic pseudo-random sequence.
-struct Lot(u32);
+struct Sequence(u32);
 
-impl Lot {
+impl Sequence {
     fn draw(&mut self, below: u32) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.0 >> 16) % below.max(1)
@@ -80,12 +80,12 @@ impl Lot {
 pub(super) fn fill(connection: &Connection) -> Result<()> {
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(SCHEMA)?;
-    let mut lot = Lot(1);
+    let mut sequence = Sequence(1);
     for id in 1..=CUSTOMERS {
-        let name = format!("{} {}", lot.one_of(&FIRST), lot.one_of(&LAST));
+        let name = format!("{} {}", sequence.one_of(&FIRST), sequence.one_of(&LAST));
         transaction.execute(
             "INSERT INTO customers VALUES (?1, ?2, ?3, ?4)",
-            params![id, name, lot.one_of(&CITIES), lot.day(2023)],
+            params![id, name, sequence.one_of(&CITIES), sequence.day(2023)],
         )?;
     }
     for (id, (name, category, price)) in (1u32..).zip(PRODUCTS) {
@@ -96,13 +96,13 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
     for id in 1..=ORDERS {
         transaction.execute(
             "INSERT INTO orders VALUES (?1, ?2, ?3, ?4)",
-            params![id, 1 + lot.draw(CUSTOMERS), lot.day(2024), lot.one_of(&STATUSES)],
+            params![id, 1 + sequence.draw(CUSTOMERS), sequence.day(2024), sequence.one_of(&STATUSES)],
         )?;
-        let first = lot.draw(products);
-        for line in 0..=lot.draw(3) {
+        let first = sequence.draw(products);
+        for line in 0..=sequence.draw(3) {
             transaction.execute(
                 "INSERT INTO order_lines VALUES (?1, ?2, ?3)",
-                params![id, 1 + (first + line) % products, 1 + lot.draw(5)],
+                params![id, 1 + (first + line) % products, 1 + sequence.draw(5)],
             )?;
         }
     }

@@ -82,7 +82,8 @@ impl Files {
         } else {
             "read but not written (`--write` allows writing)"
         };
-        let shelf = Shelf { jail: Arc::new(self.jail), max_bytes: self.max_bytes, writable: self.writable };
+        let state =
+            ToolState { jail: Arc::new(self.jail), max_bytes: self.max_bytes, writable: self.writable };
         let mut server = rate_limited(Server::new("files"), self.calls_per_minute)
             .version(env!("CARGO_PKG_VERSION"))
             .title("Files")
@@ -90,25 +91,25 @@ impl Files {
             .instructions(format!(
                 "Files in {names} can be {access}. Paths are absolute, or relative if there is only one directory."
             ))
-            .with(reading::Reading(shelf.clone()));
+            .with(reading::Reading(state.clone()));
         server = if self.writable {
-            server.with(writing::Writing(shelf.clone()))
+            server.with(writing::Writing(state.clone()))
         } else {
             crate::read_only(server, &writing::TOOLS)
         };
-        resources::add_to(server, shelf)
+        resources::add_to(server, state)
     }
 }
 
 /// The state of the tools.
 #[derive(Clone, Debug)]
-struct Shelf {
+struct ToolState {
     jail: Arc<Jail>,
     max_bytes: u64,
     writable: bool,
 }
 
-impl Shelf {
+impl ToolState {
     /// Returns the directories that the caller may use.
     async fn view(&self, ctx: &Ctx) -> Result<Arc<Jail>> {
         let Some(folders) = client_roots::of(ctx).await? else { return Ok(Arc::clone(&self.jail)) };

@@ -1,7 +1,7 @@
 //! The read-only tools.
 
 use super::{
-    Shelf,
+    ToolState,
     jail::{Jail, Place},
     kind::Kind,
     lines::{self, Part},
@@ -22,7 +22,7 @@ const DEPTH: usize = 3;
 const TREE: usize = 1000;
 
 #[derive(Debug)]
-pub(super) struct Reading(pub(super) Shelf);
+pub(super) struct Reading(pub(super) ToolState);
 
 /// The kind of a directory entry.
 #[data]

@@ -43,8 +43,8 @@ pub(super) fn replace(dir: &Dir, name: &Path, bytes: &[u8], expected: Option<Sta
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let beside = Beside::new(dir)?;
-    let mut file = dir.open_with(&beside.name, OpenOptions::new().write(true).create_new(true))?;
+    let temporary = TemporaryFile::new(dir)?;
+    let mut file = dir.open_with(&temporary.name, OpenOptions::new().write(true).create_new(true))?;
     file.write_all(bytes)?;
     if let Some(before) = &before {
         file.set_permissions(before.permissions())?;
@@ -56,18 +56,18 @@ pub(super) fn replace(dir: &Dir, name: &Path, bytes: &[u8], expected: Option<Sta
     {
         return Err(io::Error::other("the file was changed by another program; read it again"));
     }
-    dir.rename(&beside.name, dir, name)?;
-    beside.keep();
+    dir.rename(&temporary.name, dir, name)?;
+    temporary.keep();
     Ok(())
 }
 
 /// A temporary file next to the target. It is removed unless it is kept.
-struct Beside<'a> {
+struct TemporaryFile<'a> {
     dir: &'a Dir,
     name: String,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> TemporaryFile<'a> {
     fn new(dir: &'a Dir) -> io::Result<Self> {
         for _ in 0..8 {
             let name = format!(".bowline-{:016x}.tmp", RandomState::new().hash_one(0));
@@ -83,7 +83,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-impl Drop for Beside<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.name.is_empty() {
             drop(self.dir.remove_file(&self.name));

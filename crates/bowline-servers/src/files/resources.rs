@@ -1,7 +1,7 @@
 //! Files as resources: top-level files are listed, all files can be read and subscribed to by URI.
 
 use super::{
-    Shelf,
+    ToolState,
     jail::{Jail, Place},
     kind::{Kind, text_type},
     lines::Part,
@@ -30,31 +30,31 @@ struct Named {
 }
 
 /// Adds the resources and watches the subscribed ones.
-pub(super) fn add_to(server: Server, shelf: Shelf) -> Server {
-    let watching = Watching::new(Arc::clone(&shelf.jail));
-    let jail = Arc::clone(&shelf.jail);
+pub(super) fn add_to(server: Server, state: ToolState) -> Server {
+    let watching = Watching::new(Arc::clone(&state.jail));
+    let jail = Arc::clone(&state.jail);
     let suggest = move |typing: CompletionRequest| {
         let jail = Arc::clone(&jail);
         async move { off_thread(move || Ok(suggestions(&jail, &typing.value))).await.unwrap_or_default() }
     };
-    let reader = shelf.clone();
+    let reader = state.clone();
     let files = Resource::new("file:///{+path}", "file")
         .title("File")
         .description("A file or directory by path.")
         .complete("path", suggest)
         .handler(move |ctx: Ctx, Named { path }: Named| {
-            let shelf = reader.clone();
-            async move { read(&shelf, &ctx, &path).await }
+            let state = reader.clone();
+            async move { read(&state, &ctx, &path).await }
         });
     server
         .resource(files)
-        .resources(TopLevel(shelf.jail))
+        .resources(TopLevel(state.jail))
         .on_subscriptions(move |wanted, updates| watching.follow(wanted, updates))
 }
 
-async fn read(shelf: &Shelf, ctx: &Ctx, path: &str) -> Result<ResourceContents> {
-    let jail = shelf.view(ctx).await.map_err(|error| Error::invalid_params(error.to_string()))?;
-    let (path, limit) = (text::absolute(path), shelf.max_bytes);
+async fn read(state: &ToolState, ctx: &Ctx, path: &str) -> Result<ResourceContents> {
+    let jail = state.view(ctx).await.map_err(|error| Error::invalid_params(error.to_string()))?;
+    let (path, limit) = (text::absolute(path), state.max_bytes);
     let not_found = Error::resource_not_found(&text::file_uri(&path).unwrap_or_default());
     off_thread(move || {
         let Some(place) = path.to_str().and_then(|path| jail.place(path).ok()) else { return Err(not_found) };

@@ -1,7 +1,7 @@
 //! The tools that write files, offered only with `--write`.
 
 use super::{
-    Shelf,
+    ToolState,
     edit::{self, Replacement},
     jail::{Missing, Place, make_dir, open_plain},
     off_thread,
@@ -19,7 +19,7 @@ pub(super) const TOOLS: [&str; 5] =
     ["write_file", "edit_file", "create_directory", "move_file", "delete_file"];
 
 #[derive(Debug)]
-pub(super) struct Writing(pub(super) Shelf);
+pub(super) struct Writing(pub(super) ToolState);
 
 /// The result of writing a file.
 #[data]

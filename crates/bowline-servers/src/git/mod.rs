@@ -94,10 +94,10 @@ impl Git {
 
     /// Adds the tools to a server.
     pub(crate) fn add_to(self, server: Server) -> Server {
-        let desk = Desk(Arc::new(self.repository));
-        let server = server.with(reading::Reading(desk.clone()));
+        let state = ToolState(Arc::new(self.repository));
+        let server = server.with(reading::Reading(state.clone()));
         if self.writable {
-            server.with(writing::Writing(desk))
+            server.with(writing::Writing(state))
         } else {
             crate::read_only(server, &writing::TOOLS)
         }
@@ -106,9 +106,9 @@ impl Git {
 
 /// The state of the tools.
 #[derive(Clone, Debug)]
-struct Desk(Arc<Repository>);
+struct ToolState(Arc<Repository>);
 
-impl Desk {
+impl ToolState {
     /// Returns the repository, if the client's roots allow it.
     async fn open(&self, ctx: &Ctx) -> Result<&Repository> {
         if let Some(folders) = client_roots::of(ctx).await? {

@@ -1,7 +1,7 @@
 //! The read-only tools.
 
 use super::{
-    Desk, check, parse,
+    ToolState, check, parse,
     run::{Output, Repository},
 };
 use bowline::prelude::*;
@@ -16,7 +16,7 @@ const PLAIN: [&str; 5] =
     ["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty", "--submodule=short"];
 
 #[derive(Debug)]
-pub(super) struct Reading(pub(super) Desk);
+pub(super) struct Reading(pub(super) ToolState);
 
 /// A changed file.
 #[data]

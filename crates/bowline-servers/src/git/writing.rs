@@ -1,7 +1,7 @@
 //! The tools that change the repository, offered only with `--write`.
 
 use super::{
-    Desk, check,
+    ToolState, check,
     reading::{resolve, words},
     run::{Affected, Repository},
 };
@@ -12,7 +12,7 @@ pub(super) const TOOLS: [&str; 5] =
     ["git_add", "git_unstage", "git_commit", "git_create_branch", "git_switch"];
 
 #[derive(Debug)]
-pub(super) struct Writing(pub(super) Desk);
+pub(super) struct Writing(pub(super) ToolState);
 
 /// The staged files.
 #[data]

@@ -42,12 +42,12 @@ pub(super) enum Links {
 }
 
 /// A reader that stops at a deadline. Parsing nested elements takes quadratic time, and the nesting is not known in advance.
-struct Drying<'a> {
+struct DeadlineReader<'a> {
     rest: &'a [u8],
     until: Instant,
 }
 
-impl io::Read for Drying<'_> {
+impl io::Read for DeadlineReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if Instant::now() >= self.until {
             return Err(io::Error::other("parsing timed out; use `raw` for the source"));
@@ -67,7 +67,7 @@ pub(super) fn read(
 ) -> Result<Page, String> {
     let config = config::plain().no_table_borders().no_link_wrapping().allow_width_overflow();
     let unreadable = |error: html2text::Error| format!("cannot parse the page: {error}");
-    let dom = config.parse_html(Drying { rest: html.as_bytes(), until }).map_err(unreadable)?;
+    let dom = config.parse_html(DeadlineReader { rest: html.as_bytes(), until }).map_err(unreadable)?;
     let title = look_over(&dom, url, links)?;
     let reduced = extent == Extent::Main && article::reduce(&dom.document);
     let tree = config.dom_to_render_tree(&dom).map_err(unreadable)?;

@@ -192,7 +192,7 @@ async fn calls_are_limited_per_minute() {
     }
     let told = refused(&client, "read_file", json!({ "path": "a" })).await;
     assert!(told.contains("too many calls; try again in"), "{told}");
-    assert_eq!(tools(&client).await.len(), 7, "lists do not count");
+    assert_eq!(tools(&client).await.len(), READING.len(), "lists do not count");
     let client = connect(files().calls_per_minute(0).server(), Revision::V2026_07_28).await;
     for _ in 0..=bowline_servers::CALLS_PER_MINUTE {
         text(&client, "stat", json!({ "path": "a" })).await;

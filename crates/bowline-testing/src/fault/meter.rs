@@ -14,7 +14,7 @@ pub(super) struct Meter {
     /// Bytes since the start of the client's last request.
     turn: Counts,
     /// The client's bytes in this turn.
-    said: Vec<u8>,
+    sent: Vec<u8>,
     answered: bool,
 }
 
@@ -53,10 +53,10 @@ impl Meter {
             Direction::Request => {
                 if std::mem::take(&mut self.answered) {
                     self.turn = Counts::default();
-                    self.said.clear();
+                    self.sent.clear();
                 }
-                let room = MAX_KEPT.saturating_sub(self.said.len());
-                self.said.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+                let room = MAX_KEPT.saturating_sub(self.sent.len());
+                self.sent.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
             }
         }
     }
@@ -84,7 +84,7 @@ impl Meter {
                 continue;
             }
             let count = match &fault.text {
-                Some(text) if !contains(&self.said, text) => continue,
+                Some(text) if !contains(&self.sent, text) => continue,
                 Some(_) => self.turn.of(direction),
                 None => self.all.of(direction),
             };
@@ -107,8 +107,8 @@ impl Meter {
     }
 }
 
-fn contains(said: &[u8], text: &[u8]) -> bool {
-    text.is_empty() || said.windows(text.len()).any(|window| window == text)
+fn contains(sent: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || sent.windows(text.len()).any(|window| window == text)
 }
 
 #[cfg(test)]

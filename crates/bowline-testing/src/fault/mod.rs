@@ -18,9 +18,9 @@
 //! let (mut accepted, _) = server.accept().await?;
 //! accepted.write_all(b"hello, world").await?;
 //!
-//! let mut heard = String::new();
-//! client.read_to_string(&mut heard).await?;
-//! assert_eq!(heard, "hello");
+//! let mut received = String::new();
+//! client.read_to_string(&mut received).await?;
+//! assert_eq!(received, "hello");
 //! assert_eq!(proxy.struck(), 1);
 //! # Ok(())
 //! # }

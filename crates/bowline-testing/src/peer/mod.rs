@@ -147,8 +147,8 @@ impl Peer {
         let sent = timeout_at(until, self.link.send(bytes, &mut self.history)).await;
         match sent {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Error::closed(self.tell(&format!("cannot send: {error}")))),
-            Err(_) => Err(Error::timeout(self.tell("the peer does not read what is sent"))),
+            Ok(Err(error)) => Err(Error::closed(self.with_history(&format!("cannot send: {error}")))),
+            Err(_) => Err(Error::timeout(self.with_history("the peer does not read what is sent"))),
         }
     }
 
@@ -205,7 +205,7 @@ impl Peer {
         });
         let mut answer = self.request("initialize", params).await?;
         let Some(result) = answer.get_mut("result").map(Value::take) else {
-            return Err(Error::unexpected(self.tell("`initialize` was refused")));
+            return Err(Error::unexpected(self.with_history("`initialize` was refused")));
         };
         self.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await?;
         Ok(result)
@@ -238,7 +238,7 @@ impl Peer {
         let until = Instant::now() + self.deadline;
         match timeout_at(until, self.link.drain(&mut self.history)).await {
             Ok(()) => {}
-            Err(_) => return Err(Error::timeout(self.tell("the peer keeps the connection open"))),
+            Err(_) => return Err(Error::timeout(self.with_history("the peer keeps the connection open"))),
         }
         let mut rest = Vec::new();
         while let Some(arrived) = self.link.pop() {
@@ -246,8 +246,8 @@ impl Peer {
         }
         match timeout_at(until, self.behind.end()).await {
             Ok(Ok(())) => Ok(rest),
-            Ok(Err(reason)) => Err(Error::unexpected(self.tell(&reason))),
-            Err(_) => Err(Error::timeout(self.tell("the server did not exit in time"))),
+            Ok(Err(reason)) => Err(Error::unexpected(self.with_history(&reason))),
+            Err(_) => Err(Error::timeout(self.with_history("the server did not exit in time"))),
         }
     }
 
@@ -288,11 +288,11 @@ impl Peer {
                 Ok(true) => {}
                 Ok(false) => {
                     let reason = format!("expected {what}, but the connection was closed");
-                    return Err(Error::closed(self.tell(&reason)));
+                    return Err(Error::closed(self.with_history(&reason)));
                 }
                 Err(_) => {
                     let reason = format!("expected {what}, got nothing within {:?}", self.deadline);
-                    return Err(Error::timeout(self.tell(&reason)));
+                    return Err(Error::timeout(self.with_history(&reason)));
                 }
             }
         }
@@ -300,12 +300,12 @@ impl Peer {
 
     fn json(&self, arrived: Arrived) -> Result<Value> {
         arrived.value.ok_or_else(|| {
-            Error::unexpected(self.tell(&format!("expected a frame of JSON, got `{}`", arrived.text)))
+            Error::unexpected(self.with_history(&format!("expected a frame of JSON, got `{}`", arrived.text)))
         })
     }
 
     /// Appends the conversation to a message.
-    fn tell(&self, reason: &str) -> String {
+    fn with_history(&self, reason: &str) -> String {
         format!("{reason}\n{}{}", self.history, self.behind.last_words())
     }
 }

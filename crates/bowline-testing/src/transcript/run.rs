@@ -214,16 +214,16 @@ impl Run<'_> {
     }
 
     fn place(&self, line: usize, error: Error) -> Error {
-        error.map(|message| format!("{}:{line}: {}{message}", self.transcript.name(), self.told_revision()))
+        error.map(|message| format!("{}:{line}: {}{message}", self.transcript.name(), self.revision_prefix()))
     }
 
     fn place_at_end(&self, error: Error) -> Error {
         error.map(|message| {
-            format!("{}: {}at the end: {message}", self.transcript.name(), self.told_revision())
+            format!("{}: {}at the end: {message}", self.transcript.name(), self.revision_prefix())
         })
     }
 
-    fn told_revision(&self) -> String {
+    fn revision_prefix(&self) -> String {
         self.revision.map(|revision| format!("in {revision}: ")).unwrap_or_default()
     }
 }

@@ -112,11 +112,11 @@ impl Shape {
         let call = |name: &str, arguments: &Value| client.call(name, arguments).meta(MARK, json!(true));
         let echo = |text: &str| call("echo", &json!({ "number": number, "text": text }));
         Ok(match self {
-            Self::LargeCall => said(&echo(&large_text()).await?),
-            Self::SmallCall | Self::Open | Self::Ready => said(&echo("hi").await?),
-            Self::FailingCall => said(&call("fail", &numbered).await?),
-            Self::Progress => said(&call("steps", &numbered).progress(|_| ()).await?),
-            Self::Question | Self::Answer => said(&call("greet", &numbered).await?),
+            Self::LargeCall => text_of(&echo(&large_text()).await?),
+            Self::SmallCall | Self::Open | Self::Ready => text_of(&echo("hi").await?),
+            Self::FailingCall => text_of(&call("fail", &numbered).await?),
+            Self::Progress => text_of(&call("steps", &numbered).progress(|_| ()).await?),
+            Self::Question | Self::Answer => text_of(&call("greet", &numbered).await?),
             Self::Cancel => give_up(site, call("wait", &numbered)).await?,
             Self::ListTools => {
                 // By its name: what is asked for as a list may be answered from the cache.
@@ -156,7 +156,7 @@ fn large_text() -> String {
     "0123456789abcdef".repeat(128)
 }
 
-fn said(called: &ToolResult) -> String {
+fn text_of(called: &ToolResult) -> String {
     if called.is_error() { format!("failed: {}", called.text()) } else { called.text() }
 }
 
@@ -169,7 +169,7 @@ async fn give_up(site: &Site, call: Request<ToolResult>) -> Result<String> {
         let _ = heard.map(|heard| heard.send(()));
     });
     let came = tokio::select! {
-        called = call => called.map(|called| said(&called)),
+        called = call => called.map(|called| text_of(&called)),
         // Dropping the call gives it up.
         _ = hearing => Ok("given up".into()),
     };

@@ -71,13 +71,13 @@ fn shortened(kind: &Type, raw: &[u8], max: usize) -> Value {
 
 /// Reads numbers from the start of a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Front<'a>(pub(super) &'a [u8]);
+pub(super) struct ValueReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Front<'a> {
+impl<'a> ValueReader<'a> {
     pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (front, rest) = self.0.split_first_chunk::<N>()?;
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
-        Some(*front)
+        Some(*first)
     }
 
     pub(super) fn short(&mut self) -> Option<i16> {
@@ -93,9 +93,9 @@ impl<'a> Front<'a> {
     }
 
     fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (front, rest) = self.0.split_at_checked(count)?;
+        let (first, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        Some(front)
+        Some(first)
     }
 }
 
@@ -107,28 +107,28 @@ fn decode(kind: &Type, raw: &[u8]) -> Option<Value> {
         Kind::Enum(_) => return text(raw),
         _ => {}
     }
-    let mut front = Front(raw);
+    let mut reader = ValueReader(raw);
     Some(match *kind {
-        Type::BOOL => (front.take::<1>()? != [0]).into(),
-        Type::INT2 => front.short()?.into(),
-        Type::INT4 => front.int()?.into(),
-        Type::INT8 => front.long()?.into(),
-        Type::OID | Type::XID | Type::CID => u32::from_be_bytes(front.take()?).into(),
-        Type::FLOAT4 => float(f32::from_be_bytes(front.take()?).to_string().parse().ok()?),
-        Type::FLOAT8 => float(f64::from_be_bytes(front.take()?)),
-        Type::NUMERIC => numeric(&mut front)?.into(),
+        Type::BOOL => (reader.take::<1>()? != [0]).into(),
+        Type::INT2 => reader.short()?.into(),
+        Type::INT4 => reader.int()?.into(),
+        Type::INT8 => reader.long()?.into(),
+        Type::OID | Type::XID | Type::CID => u32::from_be_bytes(reader.take()?).into(),
+        Type::FLOAT4 => float(f32::from_be_bytes(reader.take()?).to_string().parse().ok()?),
+        Type::FLOAT8 => float(f64::from_be_bytes(reader.take()?)),
+        Type::NUMERIC => numeric(&mut reader)?.into(),
         Type::BYTEA => binary(raw),
         Type::JSON => serde_json::from_slice(raw).ok()?,
         // The first byte is the version of the format.
         Type::JSONB => serde_json::from_slice(raw.strip_prefix(&[1])?).ok()?,
-        Type::UUID => uuid(front.take()?).into(),
-        Type::DATE => times::date(front.int()?).into(),
-        Type::TIME => times::time(front.long()?)?.into(),
-        Type::TIMETZ => times::time_with_zone(front.long()?, front.int()?)?.into(),
-        Type::TIMESTAMP => times::timestamp(front.long()?)?.into(),
-        Type::TIMESTAMPTZ => times::timestamp_with_zone(front.long()?)?.into(),
-        Type::INTERVAL => times::interval(front.long()?, front.int()?, front.int()?).into(),
-        Type::INET | Type::CIDR => network(&mut front)?.into(),
+        Type::UUID => uuid(reader.take()?).into(),
+        Type::DATE => times::date(reader.int()?).into(),
+        Type::TIME => times::time(reader.long()?)?.into(),
+        Type::TIMETZ => times::time_with_zone(reader.long()?, reader.int()?)?.into(),
+        Type::TIMESTAMP => times::timestamp(reader.long()?)?.into(),
+        Type::TIMESTAMPTZ => times::timestamp_with_zone(reader.long()?)?.into(),
+        Type::INTERVAL => times::interval(reader.long()?, reader.int()?, reader.int()?).into(),
+        Type::INET | Type::CIDR => network(&mut reader)?.into(),
         Type::TEXT
         | Type::VARCHAR
         | Type::BPCHAR
@@ -151,37 +151,37 @@ fn text(raw: &[u8]) -> Option<Value> {
 
 /// Decodes an array: the size of every dimension, then the elements in row-major order.
 fn array(element: &Type, raw: &[u8]) -> Option<Value> {
-    let mut front = Front(raw);
-    let dimensions = usize::try_from(front.int()?).ok().filter(|count| *count <= 6)?;
-    let (_has_nulls, _element) = (front.int()?, front.int()?);
+    let mut reader = ValueReader(raw);
+    let dimensions = usize::try_from(reader.int()?).ok().filter(|count| *count <= 6)?;
+    let (_has_nulls, _element) = (reader.int()?, reader.int()?);
     let mut sizes = Vec::with_capacity(dimensions);
     for _ in 0..dimensions {
-        sizes.push(usize::try_from(front.int()?).ok()?);
-        let _lower_bound = front.int()?;
+        sizes.push(usize::try_from(reader.int()?).ok()?);
+        let _lower_bound = reader.int()?;
     }
     if sizes.is_empty() {
         return Some(Value::Array(Vec::new()));
     }
-    nested(element, &mut front, &sizes)
+    nested(element, &mut reader, &sizes)
 }
 
-fn nested(element: &Type, front: &mut Front<'_>, sizes: &[usize]) -> Option<Value> {
+fn nested(element: &Type, reader: &mut ValueReader<'_>, sizes: &[usize]) -> Option<Value> {
     let Some((size, inner)) = sizes.split_first() else {
-        let Ok(length) = usize::try_from(front.int()?) else { return Some(Value::Null) };
-        return decode(element, front.bytes(length)?);
+        let Ok(length) = usize::try_from(reader.int()?) else { return Some(Value::Null) };
+        return decode(element, reader.bytes(length)?);
     };
     // Every element needs at least the four bytes of its length.
-    if *size > front.0.len() / 4 {
+    if *size > reader.0.len() / 4 {
         return None;
     }
-    (0..*size).map(|_| nested(element, front, inner)).collect::<Option<Vec<_>>>().map(Value::Array)
+    (0..*size).map(|_| nested(element, reader, inner)).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
 /// Decodes a `numeric` as text, so that no digit is lost: groups of four digits, the weight of the first group, the sign, and the
 /// number of decimal places.
-fn numeric(front: &mut Front<'_>) -> Option<String> {
-    let (count, weight) = (front.short()?, i32::from(front.short()?));
-    let sign = match u16::from_be_bytes(front.take()?) {
+fn numeric(reader: &mut ValueReader<'_>) -> Option<String> {
+    let (count, weight) = (reader.short()?, i32::from(reader.short()?));
+    let sign = match u16::from_be_bytes(reader.take()?) {
         0x0000 => "",
         0x4000 => "-",
         0xC000 => return Some("NaN".into()),
@@ -189,8 +189,8 @@ fn numeric(front: &mut Front<'_>) -> Option<String> {
         0xF000 => return Some("-Infinity".into()),
         _ => return None,
     };
-    let scale = usize::try_from(front.short()?).ok()?;
-    let groups: Vec<i16> = (0..count).map(|_| front.short()).collect::<Option<_>>()?;
+    let scale = usize::try_from(reader.short()?).ok()?;
+    let groups: Vec<i16> = (0..count).map(|_| reader.short()).collect::<Option<_>>()?;
     let group = |place: i32| {
         let index = usize::try_from(weight - place).ok();
         index.and_then(|index| groups.get(index)).copied().unwrap_or(0)
@@ -223,11 +223,11 @@ fn uuid(bytes: [u8; 16]) -> String {
 }
 
 /// Decodes an address: family, mask bits, network flag, length, bytes.
-fn network(front: &mut Front<'_>) -> Option<String> {
-    let [_family, bits, is_network, length] = front.take()?;
+fn network(reader: &mut ValueReader<'_>) -> Option<String> {
+    let [_family, bits, is_network, length] = reader.take()?;
     let (address, whole) = match length {
-        4 => (std::net::IpAddr::from(front.take::<4>()?), 32),
-        16 => (std::net::IpAddr::from(front.take::<16>()?), 128),
+        4 => (std::net::IpAddr::from(reader.take::<4>()?), 32),
+        16 => (std::net::IpAddr::from(reader.take::<16>()?), 128),
         _ => return None,
     };
     Some(if is_network == 0 && bits == whole { address.to_string() } else { format!("{address}/{bits}") })

@@ -2,9 +2,9 @@
 
 use super::{
     ENDPOINT, STREAM_2024,
-    reader::{Heard, Reader},
+    client_frame::ClientFrame,
+    reader::{Reader, ReceivedFrame},
     request::{Outgoing, Reply},
-    said::Said,
     session::{Session, resolve},
 };
 use crate::peer::{history::History, link::Inbox};
@@ -29,16 +29,16 @@ pub(in crate::peer) struct Http {
     streams: HashMap<String, AbortHandle>,
     readers: JoinSet<()>,
     next_stream: u64,
-    heard: mpsc::Receiver<Heard>,
+    received: mpsc::Receiver<ReceivedFrame>,
     /// `None` after the client side was closed.
-    ear: Option<mpsc::Sender<Heard>>,
+    sender: Option<mpsc::Sender<ReceivedFrame>>,
     /// Completes when the stream for messages without a request is open.
     standing: Option<oneshot::Receiver<()>>,
 }
 
 impl Http {
     pub(super) fn new(to: SocketAddr, service: HttpService) -> Self {
-        let (ear, heard) = mpsc::channel(WAITING);
+        let (sender, received) = mpsc::channel(WAITING);
         Self {
             to,
             service,
@@ -46,8 +46,8 @@ impl Http {
             streams: HashMap::new(),
             readers: JoinSet::new(),
             next_stream: 1,
-            heard,
-            ear: Some(ear),
+            received,
+            sender: Some(sender),
             standing: None,
         }
     }
@@ -61,10 +61,10 @@ impl Http {
     ) -> io::Result<()> {
         let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         for line in lines.filter(|line| !line.is_empty()) {
-            let said = Said::read(line);
-            let answer = self.say(&said, line, history).await?;
-            while let Ok(heard) = self.heard.try_recv() {
-                inbox.arrive(heard.stream, heard.text.as_bytes(), history);
+            let frame = ClientFrame::read(line);
+            let answer = self.post(&frame, line, history).await?;
+            while let Ok(received) = self.received.try_recv() {
+                inbox.arrive(received.stream, received.text.as_bytes(), history);
             }
             if let Some(answer) = answer {
                 inbox.arrive(answer.stream, answer.text.as_bytes(), history);
@@ -74,14 +74,14 @@ impl Http {
     }
 
     pub(in crate::peer) async fn more(&mut self, inbox: &mut Inbox, history: &mut History) -> bool {
-        let Some(heard) = self.heard.recv().await else { return false };
-        inbox.arrive(heard.stream, heard.text.as_bytes(), history);
+        let Some(received) = self.received.recv().await else { return false };
+        inbox.arrive(received.stream, received.text.as_bytes(), history);
         true
     }
 
     /// Ends the server, so that it cannot send anything afterwards. Then the session ends.
     pub(in crate::peer) fn close_sending(&mut self) {
-        let Some(ear) = self.ear.take() else { return };
+        let Some(sender) = self.sender.take() else { return };
         self.service.end();
         let standing = self.standing.take();
         let session = self.session.clone();
@@ -99,7 +99,7 @@ impl Http {
                 Err(error) => format!("DELETE: {error}"),
             };
             // The peer may be gone.
-            let _ = ear.send(Heard { stream, text }).await;
+            let _ = sender.send(ReceivedFrame { stream, text }).await;
         });
     }
 
@@ -108,22 +108,27 @@ impl Http {
         self.next_stream
     }
 
-    async fn say(&mut self, said: &Said, line: &[u8], history: &mut History) -> io::Result<Option<Heard>> {
-        if self.ear.is_none() {
+    async fn post(
+        &mut self,
+        frame: &ClientFrame,
+        line: &[u8],
+        history: &mut History,
+    ) -> io::Result<Option<ReceivedFrame>> {
+        if self.sender.is_none() {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let cancelled = said.cancels().and_then(|id| self.streams.remove(&id.to_string()));
+        let cancelled = frame.cancels().and_then(|id| self.streams.remove(&id.to_string()));
         if let Some(stream) = cancelled.filter(|stream| !stream.is_finished()) {
             stream.abort();
             return Ok(None);
         }
-        let opens = said.opens().filter(|_| matches!(self.session, Session::None));
+        let opens = frame.opens().filter(|_| matches!(self.session, Session::None));
         if opens == Some(Revision::V2024_11_05.as_str()) {
             self.open_two_endpoints().await?;
         }
-        let is_modern = said.describes_itself() || matches!(self.session, Session::None) && opens.is_none();
+        let is_modern = frame.describes_itself() || matches!(self.session, Session::None) && opens.is_none();
         let request = match &self.session {
-            _ if is_modern => said.mirror(Outgoing::post(ENDPOINT)),
+            _ if is_modern => frame.mirror(Outgoing::post(ENDPOINT)),
             Session::TwoEndpoints { path } => Outgoing::post(path),
             session => session.own(Outgoing::post(ENDPOINT)),
         };
@@ -131,7 +136,7 @@ impl Http {
         if reply.is_stream() {
             let back = if is_modern { Session::None } else { self.session.clone() };
             let reader = self.read(reply, back);
-            if let Some(id) = said.id().filter(|_| is_modern) {
+            if let Some(id) = frame.id().filter(|_| is_modern) {
                 self.streams.insert(id.to_string(), reader);
             }
             return Ok(None);
@@ -142,13 +147,13 @@ impl Http {
         if opens.is_some() {
             self.open_session(id, &body);
         }
-        if said.method() == Some("notifications/initialized") && !is_modern {
+        if frame.method() == Some("notifications/initialized") && !is_modern {
             self.open_standing().await?;
         }
         if body.is_empty() && status.is_success() {
             return Ok(None);
         }
-        if said.is_final() && status.is_client_error() {
+        if frame.is_final() && status.is_client_error() {
             // There is no frame for this on a byte stream.
             history.received(&format!("(HTTP {status}) {body}"));
             return Ok(None);
@@ -159,7 +164,7 @@ impl Http {
             (false, false) if is_result => format!("HTTP {status} with a result: {body}"),
             (false, _) => body,
         };
-        Ok(Some(Heard { stream: self.number(), text }))
+        Ok(Some(ReceivedFrame { stream: self.number(), text }))
     }
 
     fn open_session(&mut self, id: Option<String>, body: &str) {
@@ -182,10 +187,10 @@ impl Http {
         }
         let (ended, standing) = oneshot::channel::<()>();
         self.standing = Some(standing);
-        let (stream, ear) = (self.number(), self.ear.clone());
+        let (stream, sender) = (self.number(), self.sender.clone());
         self.readers.spawn(async move {
-            if let Some(ear) = ear {
-                Reader { reply, stream, ear }.run(None).await;
+            if let Some(sender) = sender {
+                Reader { reply, stream, sender }.run(None).await;
             }
             drop(ended);
         });
@@ -205,10 +210,10 @@ impl Http {
 
     /// Reads a stream. `back` is the session in which an interrupted stream can be resumed.
     fn read(&mut self, reply: Reply, back: Session) -> AbortHandle {
-        let (stream, ear, to) = (self.number(), self.ear.clone(), self.to);
+        let (stream, sender, to) = (self.number(), self.sender.clone(), self.to);
         self.readers.spawn(async move {
-            if let Some(ear) = ear {
-                Reader { reply, stream, ear }.run(Some((to, back))).await;
+            if let Some(sender) = sender {
+                Reader { reply, stream, sender }.run(Some((to, back))).await;
             }
         })
     }

@@ -5,10 +5,10 @@
 //! one after the other, each after the response head of the one before it.
 
 mod client;
+mod client_frame;
 mod events;
 mod reader;
 mod request;
-mod said;
 mod served;
 mod session;
 

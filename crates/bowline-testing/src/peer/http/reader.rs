@@ -10,7 +10,7 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::sync::mpsc;
 
 /// A received frame, or a description of what was received instead.
-pub(super) struct Heard {
+pub(super) struct ReceivedFrame {
     pub(super) stream: u64,
     pub(super) text: String,
 }
@@ -19,7 +19,7 @@ pub(super) struct Heard {
 pub(super) struct Reader {
     pub(super) reply: Reply,
     pub(super) stream: u64,
-    pub(super) ear: mpsc::Sender<Heard>,
+    pub(super) sender: mpsc::Sender<ReceivedFrame>,
 }
 
 impl Reader {
@@ -37,10 +37,10 @@ impl Reader {
                         last = event.id.clone().or(last);
                         let Some(message) = event.into_message() else { continue };
                         answered |= is_response(&message);
-                        self.tell(message).await;
+                        self.report(message).await;
                     }
                     Ok(None) => break,
-                    Err(error) => return self.tell(format!("the stream broke: {error}")).await,
+                    Err(error) => return self.report(format!("the stream broke: {error}")).await,
                 }
             }
             let (Some((to, session @ Session::Named { .. })), Some(last)) = (&back, &last) else { return };
@@ -57,9 +57,9 @@ impl Reader {
         }
     }
 
-    async fn tell(&self, text: String) {
+    async fn report(&self, text: String) {
         // The peer may be gone.
-        let _ = self.ear.send(Heard { stream: self.stream, text }).await;
+        let _ = self.sender.send(ReceivedFrame { stream: self.stream, text }).await;
     }
 }
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 /// A frame of the client; `None` if it is not JSON.
-pub(super) struct Said(Option<Value>);
+pub(super) struct ClientFrame(Option<Value>);
 
-impl Said {
+impl ClientFrame {
     pub(super) fn read(line: &[u8]) -> Self {
         Self(serde_json::from_slice(line).ok())
     }
@@ -115,7 +115,7 @@ mod tests {
             (r#"[{"method":"a"}]"#, false),
             ("{", false),
         ] {
-            assert_eq!(Said::read(line.as_bytes()).is_final(), is_final, "{line}");
+            assert_eq!(ClientFrame::read(line.as_bytes()).is_final(), is_final, "{line}");
         }
     }
 }
