@@ -118,7 +118,7 @@ impl ClientAuth {
             }
             AuthMethod::PrivateKeyJwt => {
                 let missing = || {
-                    Error::misuse(format!("client `{id}` authenticates with a key, and none is configured"))
+                    Error::misuse(format!("client `{id}` authenticates with a key, but none is configured"))
                 };
                 let assertion = self.assertion.as_ref().ok_or_else(missing)?;
                 let form = form.with("client_id", id.as_str()).with("client_assertion_type", ASSERTION_TYPE);

@@ -123,7 +123,7 @@ fn resolve(property: &Value, definitions: Option<&Value>) -> Result<Value, Strin
         );
     }
     if resolved.get("properties").is_some() {
-        return Err("forms are flat: a struct inside a struct cannot be asked for".into());
+        return Err("a form cannot contain a struct; use separate fields".into());
     }
     Ok(resolved)
 }
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_nested_struct_is_refused_in_words() {
         check::<Nested>(expect![
-            "`Nested` cannot be asked for: field `order`: forms are flat: a struct inside a struct cannot be asked for (-32603)"
+            "`Nested` cannot be asked for: field `order`: a form cannot contain a struct; use separate fields (-32603)"
         ]);
     }
 }

@@ -163,7 +163,7 @@ impl Mock {
             && !items.iter().any(is_response)
             && !self.was_cancelled(id)
         {
-            let error = json!({ "code": error_code::INTERNAL_ERROR, "message": "the recording ends before the answer" });
+            let error = json!({ "code": error_code::INTERNAL_ERROR, "message": "the recording ends before the response" });
             items.push_back(Item::Say(json!({ "jsonrpc": "2.0", "id": id, "error": error })));
         }
         let running = Running {
@@ -400,7 +400,7 @@ server: demo
                 > {"id":"again-2","result":{"action":"decline"}}
                 {"id":8,"result":"a"}
                 > {"id":9,"method":"tools/call","params":{"name":"slow"}}
-                {"jsonrpc":"2.0","id":9,"error":{"code":-32603,"message":"the recording ends before the answer"}}
+                {"jsonrpc":"2.0","id":9,"error":{"code":-32603,"message":"the recording ends before the response"}}
                 ! t:19: the client answers differently: /result/action: expected "accept", got "decline""#]],
         );
     }

@@ -26,7 +26,8 @@ fn expand(mut rest: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
             rest = special.get(4..).unwrap_or_default();
         } else if let Some(repeat) = special.strip_prefix("<repeat:") {
             let (count, text) = repeat.split_once(':').ok_or("expected `<repeat:N:text>`")?;
-            let count: usize = count.parse().map_err(|_| format!("`{count}` is not a number of times"))?;
+            let count: usize =
+                count.parse().map_err(|_| format!("expected a number of repetitions, got `{count}`"))?;
             let (text, behind) = text.split_once('>').ok_or("`<repeat:` is not closed")?;
             let mut once = Vec::new();
             expand(text, &mut once)?;
@@ -58,7 +59,7 @@ mod tests {
         for (line, reason) in [
             ("\\x4", "two hexadecimal digits"),
             ("\\xzz", "hexadecimal"),
-            ("<repeat:x:y>", "number of times"),
+            ("<repeat:x:y>", "number of repetitions"),
             ("<repeat:2:y", "closed"),
         ] {
             assert!(bytes_of(line).unwrap_err().contains(reason), "{line}");

@@ -82,7 +82,7 @@ fn read(url: &str, reply: &DocumentReply<'_>) -> Result<Client, String> {
     }
     let mut document = json::object("client document", reply.body).map_err(|error| error.to_string())?;
     if document.get("client_id").and_then(serde_json::Value::as_str) != Some(url) {
-        return Err("its `client_id` is another".to_owned());
+        return Err("its `client_id` is not its URL".to_owned());
     }
     if !document.get("client_name").is_some_and(serde_json::Value::is_string) {
         return Err("it has no `client_name`".to_owned());

@@ -192,7 +192,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Result<Material, Kind> {
     }
     // An exponent of one signs nothing, and RSA has no even exponents.
     if exponent.len() > 4 || exponent == [1] || exponent.last().is_none_or(|last| last % 2 == 0) {
-        return Err(Kind::Key("the RSA exponent is not usable"));
+        return Err(Kind::Key("invalid RSA exponent"));
     }
     Ok(Material::Rsa { modulus: modulus.to_vec(), exponent: exponent.to_vec() })
 }

@@ -57,7 +57,7 @@ impl Jwt {
         let header = jws.header();
         let has_type = if header.typ().is_none() { self.may_lack_type } else { header.has_type(self.types) };
         if !has_type {
-            return Err(Refusal::invalid("the token is not an access token: `typ` is another"));
+            return Err(Refusal::invalid("the token is not an access token: unexpected `typ`"));
         }
         if !self.algorithms.contains(&header.algorithm()) {
             return Err(Refusal::invalid(format!("the algorithm `{}` is not accepted", header.algorithm())));

@@ -189,7 +189,7 @@ fn v61_only_access_tokens_are_accepted() {
         assert!(fixture.is_accepted(&json!({ "typ": typ }), &json!({})), "{typ}");
     }
     for typ in ["dpop+jwt", "logout+jwt", "oauth-id-jag+jwt", "JWE", "", "at+jwt2"] {
-        let reason = "the token is not an access token: `typ` is another";
+        let reason = "the token is not an access token: unexpected `typ`";
         fixture.check(&json!({ "typ": typ }), &json!({}), reason);
     }
     let strict = Fixture::with(Jwt::require_type);

@@ -113,7 +113,7 @@ impl fmt::Display for PostError {
             Self::Misuse(reason) => f.write_str(reason),
             Self::Unreachable(reason) => write!(f, "cannot be reached: {reason}"),
             Self::Lost(reason) => write!(f, "the connection ended before the answer: {reason}"),
-            Self::Unreadable(reason) => write!(f, "the answer cannot be read: {reason}"),
+            Self::Unreadable(reason) => write!(f, "the response cannot be read: {reason}"),
             Self::TooLong(limit) => write!(f, "the answer is longer than {limit} bytes"),
         }
     }

@@ -80,7 +80,7 @@ pub(super) async fn posted(connection: &Connection, id: &Id, reply: Reply) -> Re
     let body = reply.whole().await?;
     if !body.trim_ascii().is_empty() {
         connection.inbox.accept_on(id, &body.slice_ref(body.trim_ascii()));
-        tracing::debug!(%id, "the answer came along with the acknowledgment");
+        tracing::debug!(%id, "the response arrived with the acknowledgment");
     }
     Ok(Answer::Elsewhere)
 }

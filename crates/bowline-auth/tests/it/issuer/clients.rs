@@ -68,9 +68,9 @@ fn v65_a_bad_document_is_refused() {
         assert!(text(&page).contains(reason), "{reason} in {}", text(&page));
     };
     let refused = |body: &str, reason: &str| check(Ok(reply(body.as_bytes(), None)), reason);
-    refused(&with("client_id", json!("https://client.example/other.json")), "is another");
-    refused(&with("client_id", json!("https://client.example/app.json/")), "is another");
-    refused(&without("client_id"), "is another");
+    refused(&with("client_id", json!("https://client.example/other.json")), "is not its URL");
+    refused(&with("client_id", json!("https://client.example/app.json/")), "is not its URL");
+    refused(&without("client_id"), "is not its URL");
     refused(&without("client_name"), "client_name");
     refused(&without("redirect_uris"), "redirect_uris");
     refused(&with("redirect_uris", json!(["javascript:alert(1)"])), "redirect_uris");

@@ -312,7 +312,7 @@ async fn an_invalid_answer() {
         -32603 the model provider sent an invalid response
     "#]]).await;
     fails(Site::open_ai, vec![Reply::Bytes(b"SSH-2.0-OpenSSH_9.6\r\n".to_vec())], expect![[r#"
-        provider `prov`, model `m-1`: its response is invalid: http://HOST/v1/chat/completions: the answer cannot be read: client error (SendRequest): invalid HTTP version parsed
+        provider `prov`, model `m-1`: its response is invalid: http://HOST/v1/chat/completions: the response cannot be read: client error (SendRequest): invalid HTTP version parsed
         -32603 the model provider sent an invalid response
     "#]]).await;
 }
