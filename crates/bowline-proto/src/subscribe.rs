@@ -300,7 +300,10 @@ impl Subscriptions {
         listener.access = access;
         if listener.interest.uris != *uris {
             listener.interest.uris.clone_from(uris);
-            listener.news.uris.retain(|changed| uris.iter().any(|known| uri::is_sub_resource(known, changed)));
+            listener
+                .news
+                .uris
+                .retain(|changed| uris.iter().any(|known| uri::is_sub_resource(known, changed)));
             self.turned = true;
         }
     }

@@ -4,7 +4,8 @@ use crate::wire::{Ask, Told};
 use bowline_http::{HttpOptions, HttpService, Resume, SessionStore};
 use bowline_server::{Ctx, Key as SealKey, KeyRing, Registry, Resource, Result, Server, Tool};
 use bowline_store::{
-    ClaimRequest, Group, Key, Memory, MemoryBus, NodeId, Owner, Put, PutError, Record, Records, StoreError, Version,
+    ClaimRequest, Group, Key, Memory, MemoryBus, NodeId, Owner, Put, PutError, Record, Records, StoreError,
+    Version,
 };
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
@@ -34,7 +35,11 @@ struct Faulty {
 impl Faulty {
     fn check(&self) -> Result<(), StoreError> {
         self.operations.fetch_add(1, Ordering::SeqCst);
-        if self.is_down.load(Ordering::SeqCst) { Err(StoreError::unavailable("switched off")) } else { Ok(()) }
+        if self.is_down.load(Ordering::SeqCst) {
+            Err(StoreError::unavailable("switched off"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -151,14 +156,18 @@ impl Pair {
     }
 
     fn with(change: impl Fn(SessionStore) -> SessionStore) -> Self {
-        let (gates, store, bus) = (Arc::new(Gates::default()), Arc::new(Faulty::default()), Arc::new(MemoryBus::new()));
+        let (gates, store, bus) =
+            (Arc::new(Gates::default()), Arc::new(Faulty::default()), Arc::new(MemoryBus::new()));
         let (mut nodes, mut registries) = (Vec::new(), Vec::new());
         for _ in 0..2 {
             let shared = SessionStore::new(Arc::clone(&store) as _, Arc::clone(&bus) as _);
             let shared = change(shared.poll_time(Duration::from_millis(50)));
             let server = server(&gates);
             registries.push(server.registry());
-            nodes.push(HttpService::with_options(server.build().unwrap(), HttpOptions::new().session_store(shared)));
+            nodes.push(HttpService::with_options(
+                server.build().unwrap(),
+                HttpOptions::new().session_store(shared),
+            ));
         }
         Self { nodes, registries, gates, store }
     }
@@ -174,11 +183,14 @@ impl Pair {
             "capabilities": { "elicitation": {} },
             "clientInfo": { "name": "c", "version": "1" },
         } });
-        let mut client = Client { id: String::new(), principal: principal.map(str::to_owned), revision: revision.into() };
+        let mut client =
+            Client { id: String::new(), principal: principal.map(str::to_owned), revision: revision.into() };
         let told = client.by(Ask::post(&hello)).send(&self.nodes[0]).await;
         assert_eq!(told.status, StatusCode::OK);
         client.id = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
-        let told = client.post(&self.nodes[1], &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        let told = client
+            .post(&self.nodes[1], &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
         assert_eq!(told.status, StatusCode::ACCEPTED);
         client
     }
@@ -254,7 +266,11 @@ async fn a_session_does_not_exist_for_another_principal() {
     let pair = Pair::new();
     let ada = pair.open_as(Some("ada"), "2025-11-25").await;
     for principal in [Some("bob"), None] {
-        let thief = Client { id: ada.id.clone(), principal: principal.map(str::to_owned), revision: ada.revision.clone() };
+        let thief = Client {
+            id: ada.id.clone(),
+            principal: principal.map(str::to_owned),
+            revision: ada.revision.clone(),
+        };
         for node in &pair.nodes {
             assert_eq!(thief.call(node, 1, "now").await.status, StatusCode::NOT_FOUND);
             assert_eq!(thief.get(node, None).await.status, StatusCode::NOT_FOUND);
@@ -294,7 +310,8 @@ async fn a_cancellation_reaches_the_call_from_any_process() {
     let client = pair.open().await;
     let mut told = client.call(&pair.nodes[0], 1, "gated").await;
     told.message().await.unwrap();
-    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
     assert_eq!(client.post(&pair.nodes[1], &cancel).await.status, StatusCode::ACCEPTED);
     pair.gates.dropped.notified().await;
     while let Some((_, message)) = told.message().await {
@@ -391,7 +408,8 @@ async fn subscriptions_and_levels_are_known_to_every_process() {
     pair.registries[1].resource_updated("note:///a");
     assert_eq!(newer.message().await.unwrap().1["method"], "notifications/resources/updated");
     // Unsubscribed at one process, it is quiet at the other.
-    let told = client.request(&pair.nodes[1], 2, "resources/unsubscribe", json!({ "uri": "note:///a" })).await;
+    let told =
+        client.request(&pair.nodes[1], 2, "resources/unsubscribe", json!({ "uri": "note:///a" })).await;
     assert_eq!(told.status, StatusCode::OK);
 }
 
@@ -423,7 +441,11 @@ async fn a_state_is_used_once_by_all_processes_together() {
 async fn calls_without_state_never_touch_the_store() {
     let pair = Pair::new();
     for _ in 0..100 {
-        for method in [("tools/call", json!({ "name": "now" })), ("tools/list", json!({})), ("server/discover", json!({}))] {
+        for method in [
+            ("tools/call", json!({ "name": "now" })),
+            ("tools/list", json!({})),
+            ("server/discover", json!({})),
+        ] {
             let told = Ask::modern(method.0, method.1).send(&pair.nodes[0]).await;
             assert_eq!(told.status, StatusCode::OK);
         }
@@ -491,7 +513,9 @@ mod sealed {
 
     fn nodes() -> Vec<HttpService> {
         let gates = Arc::new(Gates::default());
-        let node = |_| HttpService::with_options(server(&gates).build().unwrap(), HttpOptions::new().sealed_sessions());
+        let node = |_| {
+            HttpService::with_options(server(&gates).build().unwrap(), HttpOptions::new().sealed_sessions())
+        };
         (0..2).map(node).collect()
     }
 
@@ -524,7 +548,11 @@ mod sealed {
         let ada = open(&nodes, Some("ada")).await;
         assert_eq!(ada.call(&nodes[1], 1, "now").await.status, StatusCode::OK);
         for principal in [Some("bob"), None] {
-            let thief = Client { id: ada.id.clone(), principal: principal.map(str::to_owned), revision: ada.revision.clone() };
+            let thief = Client {
+                id: ada.id.clone(),
+                principal: principal.map(str::to_owned),
+                revision: ada.revision.clone(),
+            };
             assert_eq!(thief.call(&nodes[1], 1, "now").await.status, StatusCode::NOT_FOUND);
         }
     }

@@ -9,8 +9,8 @@ use crate::{
     uri,
 };
 use bowline_types::{
-    Adapt, Direction, InitializeParams, InitializeResult, LoggingLevel, Method, MethodKind, RawJson, Revision, RpcError,
-    SetLevelParams,
+    Adapt, Direction, InitializeParams, InitializeResult, LoggingLevel, Method, MethodKind, RawJson,
+    Revision, RpcError, SetLevelParams,
 };
 use bytes::Bytes;
 use std::sync::{
@@ -39,12 +39,8 @@ impl Legacy {
 
     /// Continues a session that another process opened.
     pub(super) fn restored(principal: Option<Arc<str>>, state: &SessionState) -> Self {
-        let client = ClientView::new(
-            state.revision,
-            principal,
-            state.capabilities.clone(),
-            state.client_info.clone(),
-        );
+        let client =
+            ClientView::new(state.revision, principal, state.capabilities.clone(), state.client_info.clone());
         Self { client: Arc::new(client), threshold: Threshold::session(), initialized: Arc::default() }
     }
 

@@ -355,7 +355,8 @@ impl<C> ServerSession<C> {
                     let reason = "this server keeps no subscriptions: its sessions are set to `sealed`";
                     return Err(RpcError::new(bowline_types::error_code::METHOD_NOT_FOUND, reason));
                 }
-                if let MethodName::Known(Method::SetLevel | Method::Subscribe | Method::Unsubscribe) = method {
+                if let MethodName::Known(Method::SetLevel | Method::Subscribe | Method::Unsubscribe) = method
+                {
                     self.changes += 1;
                 }
                 let subscriptions = (&mut self.subscriptions, &self.subscriber);

@@ -286,6 +286,10 @@ impl Conversation {
     /// Opens a subscription that names tasks, once it is known which of them the client may see.
     async fn listen(self: Arc<Self>, id: Id, mut listen: Box<Listen>, sink: Arc<dyn Sink>) {
         listen.tasks = self.server.visible_tasks(&listen).await;
+        let sink = match &self.observer {
+            Some(observer) => observer.sink(&sink, None, None),
+            None => sink,
+        };
         {
             let mut session = self.session();
             let Some(acknowledged) = session.listen(&id, &listen) else { return };

@@ -86,7 +86,8 @@ fn read(plain: &[u8]) -> Option<SessionState> {
 
 /// The response to GET and DELETE.
 pub(in crate::server) fn not_allowed() -> Response<Body> {
-    let reason = "sessions of this server are set to `sealed`: they have no stream of their own and end by themselves";
+    let reason =
+        "sessions of this server are set to `sealed`: they have no stream of their own and end by themselves";
     let mut response = reply::refusal(StatusCode::METHOD_NOT_ALLOWED, reason);
     response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static("POST"));
     response

@@ -137,8 +137,13 @@ impl Session {
         let (server, options) = (&shared.server, &shared.options);
         let bounds = Bounds { events: options.max_log_events, bytes: options.max_log_bytes };
         let retention = Arc::clone(&shared.retention);
-        let source =
-            Source { store: Arc::clone(&options.events), session: Arc::clone(&id), bounds, retention, prefix };
+        let source = Source {
+            store: Arc::clone(&options.events),
+            session: Arc::clone(&id),
+            bounds,
+            retention,
+            prefix,
+        };
         let get_stream = Arc::new(Stream::new(0, source.clone(), false));
         get_stream.retain();
         let news = {
@@ -497,7 +502,8 @@ impl Sessions {
     #[cfg(feature = "store")]
     pub(in crate::server) fn copies(&self, wanted: impl Fn(&Session, &Stored) -> bool) -> Vec<Arc<Session>> {
         let known = self.known();
-        let is_wanted = |session: &&Arc<Session>| session.as_stored().is_some_and(|stored| wanted(session, stored));
+        let is_wanted =
+            |session: &&Arc<Session>| session.as_stored().is_some_and(|stored| wanted(session, stored));
         known.by_id.values().filter(is_wanted).cloned().collect()
     }
 

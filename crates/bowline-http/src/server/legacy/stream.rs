@@ -119,7 +119,8 @@ pub(super) enum Progress {
 impl Stream {
     pub(super) fn new(number: u64, source: Source, returning: bool) -> Self {
         let state = Mutex::new(State { delivered: 1, ..State::default() });
-        let name = source.prefix.as_ref().map_or_else(|| number.to_string(), |prefix| format!("{prefix}.{number}"));
+        let name =
+            source.prefix.as_ref().map_or_else(|| number.to_string(), |prefix| format!("{prefix}.{number}"));
         Self { number, name: name.into(), source, returning, retained: OnceLock::new(), state }
     }
 
@@ -486,7 +487,8 @@ impl State {
             return (staged.events.len(), staged.bytes);
         }
         let Some(log) = &self.log else { return (0, 0) };
-        let waiting = log.first().max(self.delivered.saturating_sub(self.offset))..log.first() + log.len() as u64;
+        let waiting =
+            log.first().max(self.delivered.saturating_sub(self.offset))..log.first() + log.len() as u64;
         waiting.fold((0, 0), |(events, bytes), number| {
             (events + 1, bytes + log.get(number).map_or(0, |event| event.len()))
         })

@@ -39,7 +39,8 @@ impl Answers {
 /// The key of a question, if its id is one that a process of ours chose.
 fn key(session: &str, id: &Id) -> Option<Key> {
     let Id::String(id) = id else { return None };
-    let is_ours = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'-' | b'.'));
+    let is_ours =
+        id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'-' | b'.'));
     if is_ours { question_key(session, id).ok() } else { None }
 }
 
@@ -70,7 +71,9 @@ impl RemoteAnswers for Answers {
             loop {
                 waiter.wait().await;
                 // A store that is down may be back before the time of the question is over.
-                let Ok(mut found) = self.node.records().get(std::slice::from_ref(&key)).await else { continue };
+                let Ok(mut found) = self.node.records().get(std::slice::from_ref(&key)).await else {
+                    continue;
+                };
                 if let Some(record) = found.pop().flatten()
                     && record.value != OPEN
                 {
@@ -78,7 +81,9 @@ impl RemoteAnswers for Answers {
                     let answer: StoredAnswer = serde_json::from_slice(&record.value).map_err(invalid)?;
                     return match (answer.result, answer.error) {
                         (Some(result), _) => Ok(result),
-                        (None, error) => Err(error.unwrap_or_else(|| RpcError::internal("the answer is empty"))),
+                        (None, error) => {
+                            Err(error.unwrap_or_else(|| RpcError::internal("the answer is empty")))
+                        }
                     };
                 }
             }
@@ -97,7 +102,9 @@ impl RemoteAnswers for Answers {
 /// Stores the answer to a question that another copy of the session asked. An answer to nothing is ignored.
 pub(super) async fn store(node: &Node, session: &str, id: &Id, answer: Answer) -> Result<(), PutError> {
     let Some(key) = key(session, id) else { return Ok(()) };
-    let Some(record) = node.records().get(std::slice::from_ref(&key)).await?.pop().flatten() else { return Ok(()) };
+    let Some(record) = node.records().get(std::slice::from_ref(&key)).await?.pop().flatten() else {
+        return Ok(());
+    };
     if record.value != OPEN {
         return Ok(());
     }

@@ -301,7 +301,9 @@ impl Node {
             return Err(no_session());
         }
         if let Some(stored) = session.as_stored() {
-            if !stored.is_fresh(&session) && !stored.refresh(&session).await.map_err(|error| unavailable(&error))? {
+            if !stored.is_fresh(&session)
+                && !stored.refresh(&session).await.map_err(|error| unavailable(&error))?
+            {
                 shared.sessions.remove(&session);
                 return Err(no_session());
             }
@@ -317,7 +319,8 @@ impl Node {
         principal: Option<&Arc<str>>,
     ) -> Result<Option<Arc<Session>>, Box<Response<Body>>> {
         let Ok(key) = session_key(&session_digest(id)) else { return Ok(None) };
-        let found = self.records().get(std::slice::from_ref(&key)).await.map_err(|error| unavailable(&error))?;
+        let found =
+            self.records().get(std::slice::from_ref(&key)).await.map_err(|error| unavailable(&error))?;
         let Some(found) = found.into_iter().next().flatten() else { return Ok(None) };
         let record = SessionRecord::read(&found.value).map_err(|error| {
             tracing::error!(%error, "a session cannot be used");
@@ -402,7 +405,9 @@ impl Waiter {
     pub(super) async fn wait(&self) {
         // Many that wait read less often, so that the store has at most 200 reads per second from them.
         let crowd = u32::try_from(self.node.waiting().len() / 200).unwrap_or(u32::MAX);
-        let _ = timeout(self.node.store.poll.saturating_mul(crowd.saturating_add(1)), self.changed.notified()).await;
+        let _ =
+            timeout(self.node.store.poll.saturating_mul(crowd.saturating_add(1)), self.changed.notified())
+                .await;
     }
 }
 
@@ -484,7 +489,8 @@ async fn publish_changes(node: Weak<Node>, changes: Arc<Changes>) {
         changes.changed.notified().await;
         sleep(COALESCE).await;
         let Some(node) = node.upgrade() else { return };
-        let (lists, uris) = std::mem::take(&mut *changes.lists.lock().unwrap_or_else(PoisonError::into_inner));
+        let (lists, uris) =
+            std::mem::take(&mut *changes.lists.lock().unwrap_or_else(PoisonError::into_inner));
         for change in lists.into_iter().chain(uris.into_iter().map(Change::Resource)) {
             node.publish(&Hint::Change(change));
         }
@@ -496,7 +502,9 @@ async fn tick(node: Weak<Node>, shared: Weak<Shared>) {
     let (mut version, mut renewed, mut looked) = (None, None::<Instant>, Instant::now());
     let mut sweep_at = Instant::now() + jitter();
     loop {
-        let Some(pause) = node.upgrade().map(|node| node.store.poll.min(node.store.node_ttl / 3)) else { return };
+        let Some(pause) = node.upgrade().map(|node| node.store.poll.min(node.store.node_ttl / 3)) else {
+            return;
+        };
         if let (Some(node), Some(shared)) = (node.upgrade(), shared.upgrade()) {
             if renewed.is_none_or(|renewed| renewed.elapsed() >= node.store.node_ttl / 3) {
                 renewed = Some(Instant::now());
@@ -506,7 +514,9 @@ async fn tick(node: Weak<Node>, shared: Weak<Shared>) {
             if all {
                 looked = Instant::now();
             }
-            let wanted = |session: &Session, _: &Stored| session.is_busy() && (all || !session.conversation.is_ready());
+            let wanted = |session: &Session, _: &Stored| {
+                session.is_busy() && (all || !session.conversation.is_ready())
+            };
             for session in shared.sessions.copies(wanted) {
                 refresh(&shared, &session).await;
             }

@@ -138,7 +138,8 @@ impl Stored {
     pub(super) async fn touch(&self, session: &Session, idle: Duration) {
         let is_due = {
             let mut known = self.known();
-            let is_due = known.touched.elapsed() >= (idle / 4).min(MAX_TOUCH) && session.conversation.is_ready();
+            let is_due =
+                known.touched.elapsed() >= (idle / 4).min(MAX_TOUCH) && session.conversation.is_ready();
             if is_due {
                 known.touched = Instant::now();
             }
@@ -162,7 +163,9 @@ impl Stored {
         let saved = self
             .write(shared, principal, &after, |record| match &before {
                 Some(before) => record.state.merge(before, &after),
-                None => record.state.merge(&SessionState::new(after.revision, after.capabilities.clone(), None), &after),
+                None => record
+                    .state
+                    .merge(&SessionState::new(after.revision, after.capabilities.clone(), None), &after),
             })
             .await;
         self.note_changes(changes);
@@ -198,7 +201,8 @@ impl Stored {
             let put = match version {
                 Some(version) => Put::update(self.key.clone(), record.write(), version).ttl(ttl),
                 None => {
-                    let group = owner_group(principal).map_err(|error| StoreError::invalid(error.to_string()))?;
+                    let group =
+                        owner_group(principal).map_err(|error| StoreError::invalid(error.to_string()))?;
                     Put::create(self.key.clone(), record.write(), ttl).group(group)
                 }
             };
@@ -245,8 +249,13 @@ impl Stored {
             let (id, answer) = match message {
                 Ok(Message::Response { id, result }) => (id, Ok(result.clone())),
                 Ok(Message::Failure { id: Some(id), error }) => (id, Err(error.clone())),
-                Ok(Message::Notification { method: MethodName::Known(Method::Cancelled), params: Some(params) }) => {
-                    if let Ok(CancelledParams { request_id: Some(id), .. }) = params.decode::<CancelledParams>() {
+                Ok(Message::Notification {
+                    method: MethodName::Known(Method::Cancelled),
+                    params: Some(params),
+                }) => {
+                    if let Ok(CancelledParams { request_id: Some(id), .. }) =
+                        params.decode::<CancelledParams>()
+                    {
                         self.node.announce_cancellation(&self.digest, id);
                     }
                     continue;
@@ -255,7 +264,9 @@ impl Stored {
             };
             let is_own = matches!(id, Id::String(id) if id.strip_prefix(&*self.prefix).is_some_and(|rest| rest.starts_with('-')));
             if !is_own {
-                answers::store(&self.node, &self.digest, id, answer).await.map_err(|error| unavailable(&error))?;
+                answers::store(&self.node, &self.digest, id, answer)
+                    .await
+                    .map_err(|error| unavailable(&error))?;
             }
         }
         Ok(())
@@ -311,9 +322,10 @@ impl Stored {
         after: Option<u64>,
     ) -> Result<Standing, Refused> {
         let writing = self.writing.lock().await;
-        let (Some(before), Some(state)) =
-            (self.known().found.as_ref().map(|(record, _)| record.standing.clone()), session.conversation.state())
-        else {
+        let (Some(before), Some(state)) = (
+            self.known().found.as_ref().map(|(record, _)| record.standing.clone()),
+            session.conversation.state(),
+        ) else {
             return Err(Box::new(reply::no_session()));
         };
         if before.as_deref() != Some(&*self.prefix) {
@@ -362,8 +374,13 @@ impl Stored {
     /// Says that no process serves the standing stream any more, if this one did.
     async fn release_standing(&self, shared: &Shared, session: &Session) {
         let _writing = self.writing.lock().await;
-        let is_mine = self.known().found.as_ref().is_some_and(|(record, _)| record.standing.as_deref() == Some(&*self.prefix));
-        if let Some(state) = session.conversation.state().filter(|_| is_mine && !session.get_stream.is_read()) {
+        let is_mine = self
+            .known()
+            .found
+            .as_ref()
+            .is_some_and(|(record, _)| record.standing.as_deref() == Some(&*self.prefix));
+        if let Some(state) = session.conversation.state().filter(|_| is_mine && !session.get_stream.is_read())
+        {
             let release = |record: &mut SessionRecord| {
                 if record.standing.as_deref() == Some(&*self.prefix) {
                     record.standing = None;

@@ -72,7 +72,8 @@ impl StreamLog {
     }
 
     fn key(&self, number: u64) -> Result<Key, StoreError> {
-        Key::new(format!("{}/{number:020}", self.group)).map_err(|error| StoreError::invalid(error.to_string()))
+        Key::new(format!("{}/{number:020}", self.group))
+            .map_err(|error| StoreError::invalid(error.to_string()))
     }
 
     /// Stores the beginning of the stream. False if the store does not answer.
@@ -278,8 +279,11 @@ pub(super) async fn follow(log: StreamLog, stream: Weak<Stream>, header: Header,
                 if entry.is_broken || entry.first > next {
                     return end(&copy, LOST);
                 }
-                let events: Vec<_> =
-                    entry.numbered().filter(|(number, _)| *number >= next).map(|(_, event)| bytes(event)).collect();
+                let events: Vec<_> = entry
+                    .numbered()
+                    .filter(|(number, _)| *number >= next)
+                    .map(|(_, event)| bytes(event))
+                    .collect();
                 next = next.max(entry.next());
                 if entry.is_last && !seen && entry.next() <= after {
                     return end(&copy, LOST);

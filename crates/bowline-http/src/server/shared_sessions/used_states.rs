@@ -54,7 +54,9 @@ impl UsedStates for UsedStatesInStore {
         Box::pin(async move {
             self.mark(state).await.map_err(|error| {
                 tracing::warn!(%error, "a call is refused, because nobody knows whether its state was used");
-                RpcError::internal("the store is not available, so `requestState` cannot be accepted; try again later")
+                RpcError::internal(
+                    "the store is not available, so `requestState` cannot be accepted; try again later",
+                )
             })
         })
     }
