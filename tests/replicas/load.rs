@@ -81,7 +81,8 @@ impl Load {
             }
             match self.open(&user).await {
                 Ok(Some(session)) => {
-                    self.sessions.lock().unwrap_or_else(PoisonError::into_inner)[worker] = Some(session.id.clone());
+                    self.sessions.lock().unwrap_or_else(PoisonError::into_inner)[worker] =
+                        Some(session.id.clone());
                     for part in 0..3 {
                         let label = format!("{user}.{turn}.{part}");
                         self.steps(&session, &label, worker).await;
@@ -106,7 +107,10 @@ impl Load {
             self.count(|counts| counts.interrupted += 1);
             return Ok(None);
         }
-        let session = Session { user: user.to_owned(), id: reply.header("mcp-session-id").unwrap_or_default().to_owned() };
+        let session = Session {
+            user: user.to_owned(),
+            id: reply.header("mcp-session-id").unwrap_or_default().to_owned(),
+        };
         reply.json().await?;
         let done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         for _ in 0..20 {
@@ -133,7 +137,8 @@ impl Load {
         if let Err(error) = self.whoami(session).await {
             self.interrupted("whoami", &error);
         }
-        if let Err(error) = self.stream(session, label, "count", json!({ "label": label, "steps": 6 })).await {
+        if let Err(error) = self.stream(session, label, "count", json!({ "label": label, "steps": 6 })).await
+        {
             self.interrupted("count", &error);
         }
         if let Err(error) = self.stream(session, label, "confirm", json!({ "label": label })).await {
@@ -143,7 +148,8 @@ impl Load {
         let other = self.sessions.lock().unwrap_or_else(PoisonError::into_inner)[(worker + 1) % 2].clone();
         if let Some(id) = other.filter(|id| *id != session.id) {
             let thief = Session { user: format!("{}-thief", session.user), id };
-            let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": { "name": "whoami" } });
+            let call =
+                json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": { "name": "whoami" } });
             match self.post(&thief, &call).await {
                 Ok(reply) if reply.status == 200 => self.violation("a session served another user".into()),
                 Ok(_) => self.count(|counts| counts.refused += 1),
@@ -153,7 +159,8 @@ impl Load {
     }
 
     async fn whoami(&self, session: &Session) -> io::Result<()> {
-        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "whoami" } });
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "whoami" } });
         let reply = self.post(session, &call).await?;
         match reply.status {
             200 => {
@@ -301,13 +308,15 @@ impl Load {
     /// One question of 2026-07-28, answered by two requests at the same time.
     async fn modern(&self, user: &str, turn: u32) {
         let label = format!("{user}.m{turn}");
-        let asked = match self.modern_call(user, json!({ "name": "confirm", "arguments": { "label": label } })).await {
-            Ok(asked) => asked,
-            Err(error) => {
-                self.interrupted("a call of 2026-07-28", &error);
-                return sleep(Duration::from_millis(200)).await;
-            }
-        };
+        let asked =
+            match self.modern_call(user, json!({ "name": "confirm", "arguments": { "label": label } })).await
+            {
+                Ok(asked) => asked,
+                Err(error) => {
+                    self.interrupted("a call of 2026-07-28", &error);
+                    return sleep(Duration::from_millis(200)).await;
+                }
+            };
         let (state, requests) = (&asked["result"]["requestState"], &asked["result"]["inputRequests"]);
         let Some(key) = requests.as_object().and_then(|requests| requests.keys().next().cloned()) else {
             return self.count(|counts| counts.interrupted += 1);

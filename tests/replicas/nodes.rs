@@ -46,7 +46,9 @@ impl Nodes {
         let mut servers = String::new();
         for number in 0..count {
             let port = free_port(&mut taken).await?;
-            servers.push_str(&format!("    server node{number} 127.0.0.1:{port} check inter 500 on-marked-down shutdown-sessions\n"));
+            servers.push_str(&format!(
+                "    server node{number} 127.0.0.1:{port} check inter 500 on-marked-down shutdown-sessions\n"
+            ));
             nodes.push((port, Mutex::new(None)));
         }
         // Round robin, and nothing that binds a session to a process.
@@ -97,7 +99,8 @@ impl Nodes {
         let mut command = Command::new(&self.program);
         command.arg(port.to_string()).arg(&self.store).arg(self.history());
         let started = command.stdin(Stdio::null()).kill_on_drop(true).spawn();
-        *child.lock().await = Some(started.map_err(|error| format!("cannot start {}: {error}", self.program.display()))?);
+        *child.lock().await =
+            Some(started.map_err(|error| format!("cannot start {}: {error}", self.program.display()))?);
         self.answers(*port).await
     }
 
@@ -117,7 +120,8 @@ impl Nodes {
     pub(crate) fn signal(&self, node: usize, signal: &str) -> Result<(), String> {
         let child = self.nodes[node].1.try_lock().map_err(|error| error.to_string())?;
         let Some(process) = child.as_ref().and_then(Child::id) else { return Ok(()) };
-        let sent = std::process::Command::new("kill").arg(format!("-{signal}")).arg(process.to_string()).status();
+        let sent =
+            std::process::Command::new("kill").arg(format!("-{signal}")).arg(process.to_string()).status();
         sent.map_err(|error| error.to_string()).map(drop)
     }
 }

@@ -65,7 +65,8 @@ fn server(history: Arc<std::fs::File>) -> Server {
             async move {
                 let Sure { sure } = ctx.ask(format!("Go on with {label}?")).await?.accepted()?;
                 // One write, so that lines of several processes do not mix.
-                let line = format!("{{\"confirmed\":\"{label}\",\"user\":\"{}\",\"sure\":{sure}}}\n", user(&ctx));
+                let line =
+                    format!("{{\"confirmed\":\"{label}\",\"user\":\"{}\",\"sure\":{sure}}}\n", user(&ctx));
                 (&*history).write_all(line.as_bytes())?;
                 bowline::Result::<_>::Ok(format!("{label} for {}", user(&ctx)))
             }

@@ -75,7 +75,8 @@ impl Reply {
                 if let Some(end) = self.rest.windows(2).position(|two| two == b"\n\n") {
                     let event: Vec<u8> = self.rest.drain(..end + 2).collect();
                     let event = String::from_utf8_lossy(&event);
-                    let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+                    let field =
+                        |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
                     let id = field("id:").map(str::to_owned);
                     if id.is_some() || field("data:").is_some() {
                         let data = field("data:").and_then(|data| serde_json::from_str(data).ok());
@@ -128,7 +129,8 @@ pub(crate) async fn send(
             Some((name.to_ascii_lowercase(), value.trim().to_owned()))
         };
         let headers: Vec<_> = lines.iter().skip(1).filter_map(header).collect();
-        let is_chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let is_chunked =
+            headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
         Ok(Reply { status, headers, stream, is_chunked, rest: Vec::new(), has_ended: false })
     })
     .await?

@@ -2,16 +2,16 @@
 
 use bowline::{Result, server::Error};
 use bowline_http::SessionStore;
-use bowline_store::{Limited, Limits, MemoryBus};
-use std::{sync::Arc, time::Duration};
+use bowline_stores::{Limits, StoreOptions, key_ring};
+use std::time::Duration;
 
-/// Opens the store of a URL: `sqlite:PATH`.
+/// Opens the store of a URL, such as `sqlite:PATH` or `postgres://…`.
 pub async fn open(url: &str) -> Result<SessionStore> {
-    let Some(path) = url.strip_prefix("sqlite:") else {
-        return Err(Error::tool(format!("`{url}` is not the URL of a store; use `sqlite:PATH`")));
-    };
-    let sqlite = Arc::new(bowline_sqlite::Sqlite::open(path).map_err(|error| Error::tool(error.to_string()))?);
+    let failed = |error: bowline_stores::StoreError| Error::tool(error.to_string());
     // A loaded machine is slow, and nothing is tested by giving up early.
     let limits = Limits::default().deadline(Duration::from_secs(10));
-    Ok(SessionStore::new(Arc::new(Limited::new(sqlite, limits)), Arc::new(MemoryBus::new())))
+    let keys = key_ring(["KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio="])
+        .map_err(|error| Error::tool(error.to_string()))?;
+    let store = StoreOptions::new(url).keys(keys).limits(limits).open().await.map_err(failed)?;
+    Ok(SessionStore::of(&store))
 }

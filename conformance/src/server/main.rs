@@ -9,8 +9,8 @@ use bowline::prelude::*;
 use bowline::server::{Key, KeyRing};
 use bowline_http::SessionStore;
 use bowline_servers::everything;
-use bowline_store::{Limited, Limits, MemoryBus};
-use std::{io::Write, net::Ipv4Addr, sync::Arc, time::Duration};
+use bowline_stores::{Limits, StoreOptions};
+use std::{io::Write, net::Ipv4Addr, time::Duration};
 use tokio::{net::TcpListener, signal::unix::SignalKind};
 
 /// The arguments of the program.
@@ -37,14 +37,13 @@ fn arguments() -> Result<Arguments> {
     Ok(found)
 }
 
-/// Opens the store of a URL: `sqlite:PATH`.
-fn open(url: &str) -> Result<SessionStore> {
-    let Some(path) = url.strip_prefix("sqlite:") else {
-        return Err(Error::tool(format!("`{url}` is not the URL of a store; use `sqlite:PATH`")));
-    };
-    let sqlite = Arc::new(bowline_sqlite::Sqlite::open(path).map_err(|error| Error::tool(error.to_string()))?);
+/// Opens the store of a URL, such as `sqlite:PATH` or `postgres://…`. The keys are public on purpose: all processes of the test
+/// need the same.
+async fn open(url: &str, keys: &KeyRing) -> Result<SessionStore> {
+    // A loaded machine is slow, and nothing is tested by giving up early.
     let limits = Limits::default().deadline(Duration::from_secs(10));
-    Ok(SessionStore::new(Arc::new(Limited::new(sqlite, limits)), Arc::new(MemoryBus::new())))
+    let store = StoreOptions::new(url).keys(keys.clone()).limits(limits).open().await;
+    Ok(SessionStore::of(&store.map_err(|error| Error::tool(error.to_string()))?))
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -57,9 +56,9 @@ async fn main() -> bowline::Result {
         options = options.protect(Protect::dev()).listening_on(address);
     }
     if let Some(url) = &arguments.store {
-        // Public on purpose: all processes of the test need the same.
-        server = server.keys(KeyRing::new(Key::new([42; 32])));
-        options = options.session_store(open(url)?);
+        let keys = KeyRing::new(Key::new([42; 32]));
+        options = options.session_store(open(url, &keys).await?);
+        server = server.keys(keys);
     }
     let service = HttpService::with_options(server.build()?, options);
     writeln!(std::io::stdout(), "http://{address}/mcp")?;

@@ -15,7 +15,8 @@ use super::model::Config;
 use super::node::Node;
 use super::report::{NoticeKind, Origin};
 use super::sections::{
-    AnnotationsConfig, KeySource, ModelConfig, ProviderConfig, ProviderKind, ResumeMode, RuleConfig, SessionMode,
+    AnnotationsConfig, KeySource, ModelConfig, ProviderConfig, ProviderKind, ResumeMode, RuleConfig,
+    SessionMode,
 };
 use bowline_policy::{Action, Consent, Effect, Pattern};
 use bowline_search::DisclosureMode;
@@ -275,11 +276,8 @@ fn store(reader: &mut Reader<'_>, store: &mut super::sections::StoreConfig) {
 }
 
 fn sessions(reader: &mut Reader<'_>, sessions: &mut super::sections::SessionsConfig) {
-    let modes = [
-        ("process", SessionMode::Process),
-        ("sealed", SessionMode::Sealed),
-        ("store", SessionMode::Store),
-    ];
+    let modes =
+        [("process", SessionMode::Process), ("sealed", SessionMode::Sealed), ("store", SessionMode::Store)];
     let mode = reader.fields.choice("mode", &modes);
     reader.set("mode", mode, |value| sessions.mode = value);
     let resume = reader.fields.choice("resume", &[("store", ResumeMode::Store), ("node", ResumeMode::Node)]);

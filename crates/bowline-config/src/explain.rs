@@ -325,7 +325,8 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     "store.".clone_into(&mut page.prefix);
     let store = &config.store;
     // A URL may contain a password.
-    let shown = |url: &Option<String>| json!(url.as_deref().map(|url| bowline_text::visible(&without_password(url))));
+    let shown =
+        |url: &Option<String>| json!(url.as_deref().map(|url| bowline_text::visible(&without_password(url))));
     page.written("url", &shown(&store.url));
     page.written("url_env", &json!(store.url_env));
     page.value("namespace", &json!(store.namespace));

@@ -108,7 +108,8 @@ impl RequestFilter for Edge {
                 } else {
                     (StatusCode::SERVICE_UNAVAILABLE, "starting")
                 };
-                let is_verbose = request.uri.query().is_some_and(|query| query.split('&').any(|part| part == "verbose"));
+                let is_verbose =
+                    request.uri.query().is_some_and(|query| query.split('&').any(|part| part == "verbose"));
                 if !is_verbose {
                     return Some(plain(status, format!("{state}\n")));
                 }

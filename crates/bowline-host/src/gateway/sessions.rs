@@ -21,12 +21,17 @@ impl Sharing {
     }
 
     /// Sets up sessions as configured. Fails if something they need is missing.
-    pub(super) fn apply(&self, mut options: HttpOptions, config: &SessionsConfig) -> Result<HttpOptions, Problem> {
+    pub(super) fn apply(
+        &self,
+        mut options: HttpOptions,
+        config: &SessionsConfig,
+    ) -> Result<HttpOptions, Problem> {
         if let Some(store) = &self.store {
             options = options.used_states(store.records().clone());
         }
         let needs_keys = || {
-            let reason = "processes that share sessions need the same keys; name their variables in `store.keys_env`";
+            let reason =
+                "processes that share sessions need the same keys; name their variables in `store.keys_env`";
             Problem::new("sessions.mode", reason)
         };
         match config.mode {

@@ -1,9 +1,10 @@
 //! The socket of a gateway: the token, health, readiness and numbers, with stdio beside it.
 
-use super::{Far, Headers, call, client, config, gateway, open_file, text};
+use super::{Far, Headers, call, client, config, environment, gateway, open_file, text};
 use bowline_host::Gateway;
 use bowline_http::HttpOptions;
-use bowline_server::Server;
+use bowline_server::{Key, KeyRing, Server};
+use bowline_store::Store;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio::{
@@ -103,7 +104,9 @@ async fn protected_paths_require_the_token() {
     let gateway = gateway(&file);
     let served = serve(&gateway).await;
     check(&served.get("/healthz", "").await, "200", "ok");
+    check(&served.get("/livez", "").await, "200", "ok");
     check(&served.get("/readyz", "").await, "200", "ready");
+    check(&served.get("/readyz?verbose", "").await, "200", "ready\nservers: up\nstore: not used\n");
     check(
         &served.get("/readyz", "Origin: https://evil.example\r\n").await,
         "403",
@@ -132,6 +135,64 @@ async fn protected_paths_require_the_token() {
     check(&served.get("/metrics", TOKEN).await, "200", "bowline_sessions_active 1");
     check(&numbers, "200", r#"bowline_calls_total{upstream="far",method="tools/call",outcome="ok"} 1"#);
     gateway.close().await;
+}
+
+/// Two gateways that share what `[sessions]` needs, and how a session of the first works at the second.
+async fn opened_at_one_used_at_the_other(mode: &str) -> (String, String) {
+    let far = Far::start().await;
+    let file = format!("[gateway]\npath = \"/gate\"\n[sessions]\nmode = \"{mode}\"\n{}", open_file(&far));
+    let (store, keys) = (Store::memory(), KeyRing::new(Key::new([7; 32])));
+    let build = || {
+        let builder = Gateway::builder(config(&file))
+            .environment(environment())
+            .store(store.clone())
+            .keys(keys.clone());
+        builder.build().unwrap()
+    };
+    let (one, other) = (build(), build());
+    let (first, second) = (serve(&one).await, serve(&other).await);
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+    } });
+    let opened = first.post(&hello, "").await;
+    let id = opened.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let session = format!("Mcp-Session-Id: {id}\r\n");
+    let done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    second.post(&done, &session).await;
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "far__fast" } });
+    let used = second.post(&call, &session).await;
+    let status = second.get("/readyz?verbose", "").await;
+    one.close().await;
+    other.close().await;
+    (used, status)
+}
+
+#[tokio::test]
+async fn gateways_behind_one_address_share_sessions() {
+    let (used, status) = opened_at_one_used_at_the_other("store").await;
+    check(&used, "200", "fast is done");
+    check(&status, "200", "store: up");
+    let (used, status) = opened_at_one_used_at_the_other("sealed").await;
+    check(&used, "200", "fast is done");
+    check(&status, "200", "store: not used");
+    let (used, _) = opened_at_one_used_at_the_other("process").await;
+    check(&used, "404", "unknown or expired session");
+}
+
+#[tokio::test]
+async fn shared_sessions_need_a_store_and_keys() {
+    let build = |mode: &str| {
+        let file = format!("[gateway]\npath = \"/gate\"\n[sessions]\nmode = \"{mode}\"\n");
+        Gateway::builder(config(&file)).environment(environment())
+    };
+    let problem = |gateway: Gateway| gateway.http().unwrap_err().to_string();
+    let missing = problem(build("store").build().unwrap());
+    assert!(missing.contains("set `store.url`"), "{missing}");
+    for gateway in [build("store").store(Store::memory()), build("sealed")] {
+        let missing = problem(gateway.build().unwrap());
+        assert!(missing.contains("`store.keys_env`"), "{missing}");
+    }
 }
 
 #[tokio::test]

@@ -122,6 +122,8 @@ impl Session {
         matches!(self.kind, Kind::Sealed(_))
     }
 
+    /// Returns whether a call or a response is running.
+    #[cfg(feature = "store")]
     pub(in crate::server) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire) > 0
     }

@@ -588,6 +588,33 @@ mod tests {
         assert_eq!(read(&stream, reader, 3), ["3:c", "4:d", "5:e"]);
     }
 
+    #[cfg(feature = "store")]
+    #[tokio::test]
+    async fn events_are_read_only_after_they_are_stored() {
+        let stream = stream();
+        stream.push(b"a");
+        assert!(stream.stage() && !stream.stage());
+        stream.push(b"b");
+        let reader = stream.attach(0).unwrap();
+        assert_eq!(read(&stream, reader, 1), [""; 0]);
+        let batch = stream.next_batch().await.unwrap();
+        assert_eq!((batch.events.len(), batch.is_last), (2, false));
+        stream.publish(batch);
+        assert_eq!(read(&stream, reader, 1), ["1:a", "2:b"]);
+        // Without the store, events go on without ids.
+        stream.go_live();
+        stream.push(b"c");
+        stream.finish();
+        assert!(stream.is_finished());
+        let batch = stream.next_batch().await.unwrap();
+        assert!(batch.is_last);
+        stream.publish(batch);
+        assert_eq!(read(&stream, reader, 3), ["3:c"]);
+        assert!(stream.has_id(2) && !stream.has_id(3));
+        assert_eq!(stream.next(reader, 4, Waker::noop()), Next::End);
+        assert!(stream.next_batch().await.is_none());
+    }
+
     #[test]
     fn droppable_lines_do_not_displace_required_ones() {
         let stream = stream();
