@@ -297,6 +297,10 @@ impl Gateway {
             watcher.abort();
         }
         self.inner.host.close().await;
+        if let Some(audit) = self.inner.host.guard().audit().cloned() {
+            // Logins of servers share the log, and may live longer than the gateway.
+            let _ = tokio::task::spawn_blocking(move || audit.flush()).await;
+        }
         let exporter = self.inner.exporter.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(exporter) = exporter {
             exporter.shutdown(EXPORT_TIMEOUT).await;

@@ -105,8 +105,11 @@ fn describe_sampling(server: &str, request: &CreateMessageParams, why: &str) -> 
     );
     let mut left = MAX_SHOWN;
     let mut part = |role: &str, part: &str| {
+        if left == 0 {
+            return;
+        }
         let shown: String = visible(part).chars().take(left).collect();
-        left -= shown.chars().count();
+        left = left.saturating_sub(shown.chars().count() + role.len() + 3);
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{role}: {shown}");
         if left == 0 {
@@ -128,9 +131,13 @@ fn describe_sampling(server: &str, request: &CreateMessageParams, why: &str) -> 
 fn choices(question: &PolicyQuestion, audience: Audience, is_known: bool) -> Option<Vec<Choice>> {
     let (scopes, covers): (&[Scope], &[Covers]) = match question {
         PolicyQuestion::Call { scopes, covers, .. } => (scopes, covers),
-        PolicyQuestion::Access { scopes, .. }
-        | PolicyQuestion::Sample { scopes, .. }
-        | PolicyQuestion::Roots { scopes, .. } => (scopes, &[]),
+        PolicyQuestion::Access { scopes, .. } => (scopes, &[]),
+        // Models and folders are those of the operator; one of many callers cannot allow their use.
+        PolicyQuestion::Sample { scopes, .. } | PolicyQuestion::Roots { scopes, .. }
+            if audience == Audience::SingleUser =>
+        {
+            (scopes, &[])
+        }
         // An accepted definition applies to all callers, so one of many must not accept it.
         PolicyQuestion::Changed { .. } | PolicyQuestion::New { .. } | PolicyQuestion::Start { .. } => {
             return (audience == Audience::SingleUser).then(Vec::new);

@@ -3,7 +3,7 @@
 use super::{Far, Folder, call, config, config_of, environment, text};
 use crate::sampling::site::{Site, reply};
 use bowline_config::Scope;
-use bowline_host::Gateway;
+use bowline_host::{Gateway, gateway::GatewayBuilder};
 use bowline_policy::{Consent, Rule};
 use bowline_server::{Ctx, Result, Server, Tool};
 use bowline_testing::Peer;
@@ -356,7 +356,7 @@ async fn clients_with_elicitation_see_servers_that_wait_for_approval() {
 }
 
 /// The configuration of a gateway with a model, behind which a server samples.
-fn with_model(site: &Site, far: &Far, more: &str) -> Gateway {
+fn with_model(site: &Site, far: &Far, more: &str) -> GatewayBuilder {
     let text = format!(
         "[sampling.providers.local]\nkind = \"openai\"\nbase_url = \"http://{}/v1\"\n\
          [[sampling.models]]\nname = \"m\"\nprovider = \"local\"\n[servers.far]\nurl = \"{}\"\n{more}\n",
@@ -364,7 +364,7 @@ fn with_model(site: &Site, far: &Far, more: &str) -> Gateway {
     );
     let config = config(&text);
     assert_eq!(config.errors, []);
-    Gateway::builder(config).environment(environment()).serves(None).build().unwrap()
+    Gateway::builder(config).environment(environment())
 }
 
 #[tokio::test]
@@ -381,7 +381,7 @@ async fn the_use_of_a_model_of_the_gateway_is_put_to_the_callers_user() {
     for upstream in ["", "revision = \"2025-11-25\""] {
         for revision in ERAS {
             let site = Site::new([reply(200, done)]).await;
-            let gateway = with_model(&site, &far, upstream);
+            let gateway = with_model(&site, &far, upstream).serves(None).build().unwrap();
             let accept = json!({ "action": "accept", "content": { "remember": "once" } });
             let mut caller = Caller::new(&gateway, revision, accept).await;
             assert_eq!(text(&caller.call("far__add").await), "four", "{upstream} {revision}");
@@ -393,11 +393,21 @@ async fn the_use_of_a_model_of_the_gateway_is_put_to_the_callers_user() {
 
             // A user who declines keeps the request from the model, whose script is empty.
             let site = Site::new([]).await;
-            let gateway = with_model(&site, &far, upstream);
+            let gateway = with_model(&site, &far, upstream).serves(None).build().unwrap();
             let mut caller = Caller::new(&gateway, revision, json!({ "action": "decline" })).await;
             let refused = caller.ends("far__add").await;
             assert!(refused.to_string().contains("declined"), "{upstream} {revision}: {refused}");
             assert_eq!((caller.asked.len(), site.seen().len()), (1, 0));
+            gateway.close().await;
+
+            // One of many callers cannot allow the use of the operator's models.
+            let rules = format!("{upstream}\n[[rules]]\neffect = \"allow\"\n");
+            let gateway = with_model(&site, &far, &rules).build().unwrap();
+            let accept = json!({ "action": "accept", "content": {} });
+            let mut caller = Caller::new(&gateway, revision, accept).await;
+            let refused = caller.ends("far__add").await;
+            assert!(refused.to_string().contains("nobody can be asked"), "{upstream} {revision}: {refused}");
+            assert_eq!((caller.asked.len(), site.seen().len()), (0, 0));
             gateway.close().await;
         }
     }
