@@ -41,6 +41,7 @@ assets! {
     "home/home.js",
     "home/try.js",
     "inbox/inbox.js",
+    "inbox/notify.js",
     "inbox/question.js",
     "index.html",
     "open.html",

@@ -129,6 +129,8 @@ function kindOf(head) {
 
 /** Rows by the number of their first message. @type {Map<number, Row>} */
 const rows = new Map();
+/** Rows by the number of the message that ended them. @type {Map<number, Row>} */
+const endings = new Map();
 /** The rows without a parent, oldest first. @type {Row[]} */
 export const roots = [];
 let cursor = 0;
@@ -149,11 +151,7 @@ export function total() {
 
 /** @param {number} seq the number of any message of the row */
 export function find(seq) {
-  const row = rows.get(seq);
-  if (row) return row;
-  // The message is the end of a row. Recent ones are the likely ones.
-  for (const each of [...rows.values()].reverse()) if (each.last === seq) return each;
-  return null;
+  return rows.get(seq) ?? endings.get(seq) ?? null;
 }
 
 /** @returns {IterableIterator<Row>} */
@@ -168,6 +166,7 @@ export function size() {
 /** Forgets everything. */
 export function clear() {
   rows.clear();
+  endings.clear();
   roots.length = 0;
   messages = 0;
   version.update((n) => n + 1);
@@ -191,6 +190,7 @@ export function add(heads) {
     const call = head.call === undefined ? undefined : rows.get(head.call);
     if (ends && call) {
       call.end(head);
+      endings.set(head.seq, call);
       continue;
     }
     const row = new Row(head);
@@ -273,6 +273,7 @@ function trim() {
 /** @param {Row} row */
 function drop(row) {
   rows.delete(row.seq);
+  if (row.last !== null) endings.delete(row.last);
   messages -= row.messages;
   for (const child of row.children) drop(child);
 }
