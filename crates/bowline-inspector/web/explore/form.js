@@ -24,8 +24,9 @@ const PAUSE = 150;
  * @param {FormPlan} options.plan
  * @param {import("./explore.js").Memory} options.memory
  * @param {import("../core/signal.js").Signal<number | null>} options.call
+ * @param {boolean} [options.short] without the JSON view and the options
  */
-export function callForm({ server, entry, plan, memory, call }) {
+export function callForm({ server, entry, plan, memory, call, short = false }) {
   const value = signal(/** @type {any} */ (memory.value === undefined ? plan.value : memory.value));
   const mode = signal("form");
   const text = signal("");
@@ -131,7 +132,7 @@ export function callForm({ server, entry, plan, memory, call }) {
   const stray = () => visible().filter((problem) => problem.pointer === "");
 
   return h("form", { class: "call-form", onkeydown: keys, onsubmit: (/** @type {Event} */ event) => event.preventDefault(), novalidate: true, autocomplete: "off" },
-    hasFields ? h("div", { class: "form-head" },
+    short ? null : hasFields ? h("div", { class: "form-head" },
       segmentTabs("Arguments", () => [{ id: "form", label: "Form" }, { id: "json", label: "JSON" }], mode, (next) => {
         if (next === "json") {
           text.set(stringifyExact(value.peek(), "\n"));
@@ -152,7 +153,7 @@ export function callForm({ server, entry, plan, memory, call }) {
         })))) : h("p", { class: "muted" }, "It takes no arguments."),
     hasFields ? show(() => mode() === "json", source, fields) : null,
     () => (mode() === "form" ? stray().map((problem) => h("p", { class: "problem" }, icon("alert"), problem.message)) : null),
-    options(memory),
+    short ? null : options(memory),
     show(failure, () => h("div", { class: "callout error", role: "alert" }, icon("alert"), h("div", null, failure))),
     show(asking, () => h("div", { class: "callout error" }, icon("alert"), h("div", null, h("b", null, "This tool says that it is destructive."), " Run it?"))),
     h("div", { class: "actions run-actions" },
@@ -165,7 +166,7 @@ export function callForm({ server, entry, plan, memory, call }) {
           title: () => (grade() === "control" ? "" : "Allow this browser in the terminal of bowline up"), onclick: run,
         }, icon("run"), () => (asking() ? "Yes, run it" : attempted() && problems().length > 0 ? "Run anyway" : entry.kind === "tool" ? "Run" : entry.kind === "prompt" ? "Get" : "Read"), h("kbd", null, `${modifier} Enter`))),
       show(asking, () => h("button", { type: "button", class: "button quiet", onclick: () => asking.set(false) }, "No")),
-      copyCommand(call),
+      short ? null : copyCommand(call),
       subscribeButton(server, entry),
       () => (visible().length > 0 ? h("span", { class: "problem-count" }, plural(visible().length, "problem")) : null)));
 }

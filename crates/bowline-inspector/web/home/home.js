@@ -260,5 +260,5 @@ export function home() {
     summary(),
     servers(),
     show(steps, () => h("div", { class: "cards" }, tryCall(), connect())),
-    latest())));
+    show(() => used() || first(), latest))));
 }

@@ -30,7 +30,7 @@ export function tryForm(offer) {
     const entry = entries.peek()?.servers.find((group) => group.server === offer.server)?.items.find((item) => item.kind === "tool" && item.name === offer.tool) ?? {
       kind: /** @type {const} */ ("tool"), name: offer.tool, label: { text: offer.tool }, gateway_name: offer.tool, hints: [], required: 0, has_output_schema: false, tokens: 0,
     };
-    const [form] = scope(() => callForm({ server: offer.server, entry, plan, memory, call }));
+    const [form] = scope(() => callForm({ server: offer.server, entry, plan, memory, call, short: true }));
     place.replaceChildren(form);
   }, (error) => {
     place.textContent = error instanceof Error ? error.message : String(error);
