@@ -1,7 +1,7 @@
 // The browser tests. Usage: node tests/inspector/browser.mjs BINARY [NAME…]
 import assert from "node:assert/strict";
 import { copyFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { environment, folder, freePort, launch, packages, root, run, runAll, shots, start, watch } from "./harness.mjs";
 import { access } from "./access.mjs";
 import { everywhere } from "./everywhere.mjs";
@@ -10,7 +10,8 @@ import { hostile } from "./hostile.mjs";
 import { inbox } from "./inbox.mjs";
 import { traffic } from "./traffic.mjs";
 
-const [binary, ...words] = process.argv.slice(2);
+const [given = "target/debug/bowline", ...words] = process.argv.slice(2);
+const binary = resolve(given);
 const script = join(root, "tests/inspector/server.mjs");
 const everything = join(packages, "@modelcontextprotocol/server-everything/dist/index.js");
 const node = process.execPath;
@@ -19,12 +20,12 @@ const entry = (name, command, args, more = "") => `[servers.${name}]\ncommand = 
 const home = folder("home");
 const config = [
   "[gateway]\nconsent = \"client\"\n",
-  entry("forms", node, [script, "forms"], "trust = true"),
+  entry("forms", node, [script, "forms"]),
   entry("hostile", node, [script, "hostile"]),
   entry("everything", node, [everything, "stdio"]),
   entry("tickets", "sh", ["-c", "echo TICKETS_TOKEN is not set >&2; exit 1"]),
   '[[rules]]\neffect = "ask"\nserver = "forms"\ntool = "wipe"\nreason = "It cannot be undone."\n',
-].join("\n").replaceAll("trust = true\n", "");
+].join("\n");
 
 const complaints = [];
 const context = await launch();

@@ -93,9 +93,9 @@ export function everywhere(world) {
     await page.keyboard.press("Escape");
     await until("the detail is closed", async () => !(await page.locator(".detail-body").isVisible()));
     await page.keyboard.press("Control+k");
-    await page.keyboard.type(process.env.FX ? "files read" : "forms echo");
+    await page.keyboard.type("forms echo");
     await page.keyboard.press("Enter");
-    await page.locator(".item-name", { hasText: process.env.FX ? "read" : "echo" }).waitFor({ timeout: WAIT });
+    await page.locator(".item-name", { hasText: "echo" }).waitFor({ timeout: WAIT });
     await page.keyboard.press("?");
     await page.getByRole("heading", { name: "Help" }).waitFor();
     await world.shot("help-light-1280");

@@ -1,8 +1,8 @@
 // Home and Traffic.
-import { folder, start, test, until, WAIT, watch } from "./harness.mjs";
+import { folder, start, test, until, WAIT } from "./harness.mjs";
 
 export function traffic(world) {
-  const { page, context, host, assert, complaints } = world;
+  const { page, context, assert } = world;
   const rows = () => page.locator(".grid-body .grid-row:not([hidden])");
   const filter = (text) => page.locator("[data-find]").fill(text);
   const detailTab = (name) => page.locator(".detail-tabs").getByRole("tab", { name }).click();
@@ -14,9 +14,7 @@ export function traffic(world) {
 
   test("a_newcomer_runs_a_call_in_two_clicks", async () => {
     const demo = await start(world.binary, ["up", "--port", "0"], { home: folder("demo") });
-    const fresh = await context.browser()?.newContext({ viewport: { width: 1280, height: 800 } }) ?? null;
-    const tab = fresh ? await fresh.newPage() : await context.newPage();
-    watch(tab, complaints);
+    const tab = await context.newPage();
     await tab.goto(demo.link);
     await tab.waitForURL(`${demo.origin}/`);
     const runButton = tab.locator("[data-run]");
