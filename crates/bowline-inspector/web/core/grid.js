@@ -20,6 +20,7 @@ import { isField } from "./keys.js";
  * @property {(key: string, row: R) => boolean} [press] single letters; returns whether it acted
  * @property {() => number} rowHeight
  * @property {() => unknown} [version] read to redraw rows whose content changed
+ * @property {(rows: readonly R[]) => void} [prepare] runs before the rows on screen are drawn
  */
 
 const SPARE = 6;
@@ -188,6 +189,7 @@ export function grid(options) {
       const row = rows[index];
       if (row !== undefined) wanted.set(options.key(row), index);
     }
+    options.prepare?.(rows.slice(from + (from > 0 ? SPARE : 0), until));
     /** @type {Map<string | number, typeof pool[number]>} */
     const kept = new Map();
     /** @type {typeof pool} */
@@ -251,8 +253,11 @@ export function grid(options) {
       const index = indexOf(key);
       if (index < 0) return false;
       focused.set(key);
-      following.set(false);
+      const from = index * options.rowHeight();
+      // A row that is not on screen appears in its upper third, so that what it caused is there too.
+      if (from < body.scrollTop || from + options.rowHeight() > body.scrollTop + body.clientHeight) body.scrollTop = Math.max(0, from - body.clientHeight / 3);
       reveal(index);
+      following.set(false);
       return true;
     },
     focus() {

@@ -2,7 +2,7 @@
 import { effect, scope, signal } from "./signal.js";
 import { h, icon } from "./dom.js";
 import { format, go } from "./route.js";
-import { bound, isMac, modifier, setSingleKeys, singleKeys } from "./keys.js";
+import { bound, isMac, setSingleKeys, singleKeys } from "./keys.js";
 import { dialog } from "./dialog.js";
 import { entries, needEntries, overview } from "./model.js";
 import { line } from "./text.js";
@@ -122,10 +122,10 @@ export function open() {
 /** Shows the shortcuts, the settings and the first steps. */
 export function help() {
   dialog("Help", (close) => {
-    const key = (/** @type {string} */ keys) => keys.split(" ").map((each) => h("kbd", null, each.replace("mod+", isMac ? "⌘ " : "Ctrl ").replace(/^[a-z]$/, (letter) => letter.toUpperCase())));
+    const key = (/** @type {string} */ keys) => keys.split(" ").map((each) => h("kbd", null, each.replace("mod+", isMac ? "⌘ " : "Ctrl ").replace(/(^| )[a-z]$/, (letter) => letter.toUpperCase())));
     const rows = [
       ...bound().map((binding) => ({ keys: binding.keys, label: binding.label })),
-      { keys: `${modifier}+Enter`, label: "Run the call" },
+      { keys: "mod+Enter", label: "Run the call" },
       { keys: "Esc", label: "Close what is open" },
       { keys: "↑ ↓", label: "Move in a list; also J and K" },
       { keys: "← →", label: "Close or open a row" },

@@ -309,15 +309,16 @@ function list({ flat, selected, collapsed, tick, rowHeight }) {
     version: () => {
       version();
       tick();
+    },
+    prepare: (rows) => {
+      screen = rows.map((item) => item.row);
       // The longest call of the rows on screen sets the scale, so bars of neighbors compare.
       const longest = Math.max(1, ...screen.map((row) => (row.status === "running" ? hostNow() - row.at : (row.took ?? 0)) + row.at - row.root.at));
       scale = niceScale(longest);
-      screen = [];
       axis.set(scale);
     },
     draw: (item, cells, element) => {
       const { row } = item;
-      screen.push(row);
       const stamp = `${item.key} ${row.status} ${row.word} ${row.children.length} ${item.lines} ${item.last} ${item.expanded} ${row.server} ${row.peer} ${row.name} ${scale} ${row.status === "running" ? performance.now() : ""}`;
       if (drawn.get(element) === stamp) return;
       drawn.set(element, stamp);
