@@ -52,6 +52,10 @@ pub(crate) enum Command {
     Up(commands::up::Arguments),
     /// Run the gateway headless, over HTTP or stdio
     Gateway(commands::gateway::Arguments),
+    /// Show a server in the browser: its tools, every message, what it asks
+    Inspect(commands::inspect::Arguments),
+    /// Open the inspector of your running gateway in the browser
+    Open(commands::open::Arguments),
     /// Connect a stdio client to your running gateway
     Connect(commands::connect::Arguments),
     /// Run a built-in server
@@ -124,7 +128,7 @@ fn the_command_line_definition_is_consistent() {
 impl Command {
     /// Returns whether the command serves many callers and benefits from several threads.
     pub(crate) fn serves_many(&self) -> bool {
-        matches!(self, Self::Up(_) | Self::Gateway(_) | Self::Serve(_))
+        matches!(self, Self::Up(_) | Self::Gateway(_) | Self::Serve(_) | Self::Inspect(_))
     }
 
     /// Returns whether the files named by `--config` must exist.
@@ -137,7 +141,8 @@ impl Command {
             | Self::Reference(_)
             | Self::Store(_)
             | Self::Token(_)
-            | Self::Connect(_) => false,
+            | Self::Connect(_)
+            | Self::Open(_) => false,
             _ => true,
         }
     }

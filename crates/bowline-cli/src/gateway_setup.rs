@@ -11,6 +11,7 @@ use bowline_host::{
     Gateway,
     gateway::{Approvals, Approve, Candidate, EntryState, EntryStatus, GatewayError},
 };
+use bowline_inspector::Inspector;
 use bowline_policy::{Audience, Consent, Gate, Pattern, Rule, StoreError, SystemOpener};
 use clap::Args;
 use std::{
@@ -50,6 +51,8 @@ pub(crate) struct ServeOptions<'a> {
     /// The token that HTTP clients must send.
     pub(crate) access: &'a Access,
     pub(crate) consent: &'a ConsentArguments,
+    /// Sees everything that happens.
+    pub(crate) inspector: Option<&'a Inspector>,
     /// The scopes of `--auth dev`; `None` without it.
     pub(crate) dev_scopes: Option<&'a [String]>,
 }
@@ -93,6 +96,10 @@ impl GatewaySetup {
         }
         if let Some(token) = options.access.token() {
             builder = builder.token(token);
+        }
+        if let Some(inspector) = options.inspector {
+            builder = builder.tap(inspector.tap());
+            inspector.add_secrets(options.access.token().map(str::to_owned));
         }
         if let Some(scopes) = options.dev_scopes {
             builder = builder.dev_auth(scopes);

@@ -17,6 +17,7 @@ mod events;
 mod failure;
 mod gateway_setup;
 mod inline_image;
+mod inspector_setup;
 mod json_text;
 mod logging;
 mod login;

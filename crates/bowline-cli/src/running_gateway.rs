@@ -4,7 +4,8 @@
 //! while its process holds the lock beside it. Commands send a token nowhere else: another user can take a free port.
 
 use crate::{
-    context::Context, environment::ProcessEnvironment, gateway_setup::GatewaySetup, paths, token::Access,
+    context::Context, environment::ProcessEnvironment, gateway_setup::GatewaySetup,
+    inspector_setup::InspectorAccess, paths, token::Access,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -77,6 +78,9 @@ pub(crate) struct RunningGateway {
     /// The token that clients must send, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
+    /// Its inspector, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inspector: Option<InspectorAccess>,
 }
 
 impl std::fmt::Debug for RunningGateway {
@@ -240,10 +244,11 @@ pub(crate) fn announce(
     setup: &GatewaySetup,
     access: &Access,
     address: SocketAddr,
+    inspector: Option<InspectorAccess>,
 ) -> io::Result<Announcement> {
     let url = url(address, &setup.gateway.config().gateway.path);
     let token = access.token().map(str::to_owned);
-    RunningGateway { url, pid: std::process::id(), token }.announce(
+    RunningGateway { url, pid: std::process::id(), token, inspector }.announce(
         &context.environment,
         Kind::Gateway,
         address.port(),
@@ -261,6 +266,7 @@ pub(crate) fn announce_server(
         url: url(address, path),
         pid: std::process::id(),
         token: access.token().map(str::to_owned),
+        inspector: None,
     };
     running.announce(&context.environment, Kind::Server, address.port())
 }
@@ -299,7 +305,12 @@ mod tests {
     }
 
     fn at(port: u16, pid: u32) -> RunningGateway {
-        RunningGateway { url: format!("http://127.0.0.1:{port}/mcp"), pid, token: Some("s3cret".to_owned()) }
+        RunningGateway {
+            url: format!("http://127.0.0.1:{port}/mcp"),
+            pid,
+            token: Some("s3cret".to_owned()),
+            inspector: None,
+        }
     }
 
     #[test]

@@ -5,11 +5,13 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
     gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
+    inspector_setup::{InspectorAccess, InspectorSetup},
     logging::{self, LogArguments},
     running_gateway::{self, Announcement},
     signals::ShutdownSignals,
     token::Access,
 };
+use bowline_inspector::{InspectorOptions, query::Mode};
 use clap::Args;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -22,6 +24,9 @@ pub(crate) struct Arguments {
     /// Listen on this address instead of the configured one; with `--stdio`, serve HTTP as well
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     listen: Option<SocketAddr>,
+    /// Serve the inspector at 127.0.0.1; `bowline open` opens it. Bodies of messages are not kept
+    #[arg(long)]
+    inspector: bool,
     /// Exit if the configuration has any problem
     #[arg(long)]
     strict: bool,
@@ -55,7 +60,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         Some(_) => Access::choose_for_gateway(context, config, arguments.no_token, dev_scopes.is_some())?,
         None => Access::Open,
     };
-    let options = ServeOptions { listen, access: &access, consent: &arguments.consent, dev_scopes };
+    let inspector = if arguments.inspector {
+        // Payloads belong to the users of the gateway, not to whoever operates it.
+        Some(InspectorSetup::new(Mode::Gateway, without_bodies).await?)
+    } else {
+        None
+    };
+    let options = ServeOptions {
+        listen,
+        access: &access,
+        consent: &arguments.consent,
+        dev_scopes,
+        inspector: inspector.as_ref().map(|setup| &setup.inspector),
+    };
     let setup = GatewaySetup::new(context, config.clone(), Persistence::Stored, None, &options)?;
     let warnings = [setup.warnings(address), setup.unapproved()].concat();
     if arguments.strict && !warnings.is_empty() {
@@ -79,9 +96,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
             tracing::info!("{}", auth_mode::notice(&url));
         }
-        let announcement = announce(context, &setup, &access, address);
+        let inspector = inspector.as_ref().map(InspectorSetup::access);
+        let announcement = announce(context, &setup, &access, address, inspector);
         socket = Some((listener, announcement));
     }
+    let _serving = match inspector {
+        Some(inspector) => {
+            let attached = inspector.inspector.attach(&setup.gateway);
+            attached.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
+            tracing::info!("the inspector is at {}; run `bowline open` for a link", inspector.url());
+            Some(inspector.serve())
+        }
+        None => None,
+    };
     setup.gateway.watch(context.environment.loader());
     setup.reload_on_hangup(context.environment.loader())?;
 
@@ -93,12 +120,18 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
 }
 
+fn without_bodies(mut options: InspectorOptions) -> InspectorOptions {
+    options.bodies = false;
+    options
+}
+
 /// Logs which token clients must send, and announces the gateway to other commands of this user.
 fn announce(
     context: &Context,
     setup: &GatewaySetup,
     access: &Access,
     address: SocketAddr,
+    inspector: Option<InspectorAccess>,
 ) -> Option<Announcement> {
     let issuers = setup.gateway.issuers().join(" or ");
     match access {
@@ -123,7 +156,7 @@ fn announce(
             tracing::warn!("no token is required: every program that can connect can use this gateway");
         }
     }
-    let announcement = running_gateway::announce(context, setup, access, address);
+    let announcement = running_gateway::announce(context, setup, access, address, inspector);
     announcement
         .inspect_err(
             |error| tracing::warn!(%error, "cannot announce the gateway; pass its URL to other commands"),

@@ -9,9 +9,11 @@ pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod gateway;
 pub(crate) mod info;
+pub(crate) mod inspect;
 pub(crate) mod login;
 pub(crate) mod logout;
 pub(crate) mod man;
+pub(crate) mod open;
 pub(crate) mod ping;
 pub(crate) mod pins;
 pub(crate) mod prompt;
@@ -49,6 +51,8 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         None => up::run(up::Arguments::default(), context).await,
         Some(Command::Up(arguments)) => up::run(arguments, context).await,
         Some(Command::Gateway(arguments)) => gateway::run(arguments, context).await,
+        Some(Command::Inspect(arguments)) => inspect::run(arguments, context).await,
+        Some(Command::Open(arguments)) => open::run(arguments, context).await,
         Some(Command::Connect(arguments)) => connect::run(arguments, context).await,
         Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(&arguments, context),

@@ -2,8 +2,10 @@
 
 use crate::{builtin::unusable, context::Context, failure::Failure, running_gateway};
 use bowline_host::{Gateway, Start, Upstream};
+use bowline_inspector::query::TryCall;
 use bowline_server::Server;
 use bowline_servers::{Database, Files, Git, Web, files_and_git};
+use serde_json::json;
 use std::net::SocketAddr;
 
 /// A demo server, as shown to the user.
@@ -44,15 +46,22 @@ fn files(context: &Context) -> Option<(Server, Shown)> {
     Some((server, Shown { name: "files", about, commands }))
 }
 
+/// The query that the demo shows.
+const QUERY: &str = "SELECT city, count(*) AS customers FROM customers GROUP BY city";
+
+/// Returns the call that the inspector offers to try.
+pub(super) fn try_call() -> TryCall {
+    TryCall::new("database", "query", json!({ "sql": QUERY }))
+}
+
 fn database() -> Result<(Server, Shown), Failure> {
     let server = Database::sqlite_sample().map_err(unusable)?.server();
-    let query = "SELECT city, count(*) AS customers FROM customers GROUP BY city";
     let shown = Shown {
         name: "database",
         about: "sample SQLite database in memory".to_owned(),
         commands: vec![
             "call up database__tables".to_owned(),
-            format!("call up database__query sql='{query}'"),
+            format!("call up database__query sql='{QUERY}'"),
         ],
     };
     Ok((server, shown))

@@ -49,7 +49,7 @@ pub(super) fn page(
 }
 
 /// Returns the configuration snippet for each client.
-fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str, String); 4] {
+pub(super) fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str, String); 4] {
     let program =
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
     // Claude Desktop starts its servers over stdio.

@@ -11,12 +11,14 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
     gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
+    inspector_setup::{InspectorSetup, open_browser},
     logging::{self, LogArguments},
     running_gateway::{self, Announcement, RunningGateway},
     signals::ShutdownSignals,
     token::Access,
 };
 use bowline_host::gateway::{Candidate, EntryState};
+use bowline_inspector::query::{ConnectHint, Grade, Mode};
 use bowline_policy::{Gate, Verdict};
 use clap::Args;
 use status_area::{Size, StatusArea};
@@ -45,6 +47,12 @@ pub(crate) struct Arguments {
     /// Allow connections without a token
     #[arg(long)]
     no_token: bool,
+    /// Open the inspector in the browser
+    #[arg(long)]
+    open: bool,
+    /// Do not serve the inspector
+    #[arg(long, conflicts_with = "open")]
+    no_inspector: bool,
     #[command(flatten)]
     auth: AuthArguments,
     #[command(flatten)]
@@ -80,15 +88,31 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let address = listener.local_addr()?;
 
     let is_demo = gateway_setup::is_unconfigured(config);
-    let gate: Option<Arc<dyn Gate>> =
-        if is_live { Some(Arc::new(TerminalGate::new(area.clone()))) } else { None };
+    let inspector = if arguments.no_inspector {
+        None
+    } else {
+        Some(InspectorSetup::new(Mode::Up, |options| options).await?)
+    };
+    let gate: Option<Arc<dyn Gate>> = is_live.then(|| {
+        let terminal: Arc<dyn Gate> = Arc::new(TerminalGate::new(area.clone()));
+        match &inspector {
+            Some(setup) => setup.inspector.gate(Some(terminal)),
+            None => terminal,
+        }
+    });
     let persistence = if is_demo { Persistence::ThisRun } else { Persistence::Stored };
-    let options =
-        ServeOptions { listen: Some(address), access: &access, consent: &arguments.consent, dev_scopes };
+    let options = ServeOptions {
+        listen: Some(address),
+        access: &access,
+        consent: &arguments.consent,
+        dev_scopes,
+        inspector: inspector.as_ref().map(|setup| &setup.inspector),
+    };
     let setup = GatewaySetup::new(context, config.clone(), persistence, gate.clone(), &options)?;
     let demo = if is_demo { Some(demo::add(&setup.gateway, context, address)?) } else { None };
     let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
-    let announcement = running_gateway::announce(context, &setup, &access, address);
+    let inspector_access = inspector.as_ref().map(InspectorSetup::access);
+    let announcement = running_gateway::announce(context, &setup, &access, address, inspector_access);
     if !is_live {
         // At a terminal, SIGHUP means that the terminal is closed, which ends the program.
         setup.reload_on_hangup(loader.clone())?;
@@ -108,13 +132,45 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         let line = format!("cannot announce the gateway: {error}; pass its URL to other commands");
         context.screen.warn(&line);
     }
+    // A port chosen by the system differs in the next run.
+    let port = Some(address.port()).filter(|_| asked.port() != 0);
+    let _serving = match inspector {
+        Some(inspector) => {
+            let hints = intro::connections(&url, &access, port);
+            let hints = hints.into_iter().map(|(client, text)| ConnectHint::new(client, text));
+            inspector.inspector.set_hints(hints.collect(), demo.as_ref().map(|_| demo::try_call()));
+            let attached = inspector.inspector.attach(&setup.gateway);
+            attached.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
+            let link = if is_live || arguments.open { Some(inspector.link(Grade::Control)?) } else { None };
+            let page = inspector.url();
+            let serving = inspector.serve();
+            match &link {
+                // Only a terminal shows the code: output of a service is stored and read by others.
+                Some(link) if is_live => {
+                    context.screen.note(&format!(
+                        "Inspect at {link}\n(this link works once; `bowline open` makes another)"
+                    ));
+                }
+                _ => tracing::info!("the inspector is at {page}; run `bowline open` for a link"),
+            }
+            if let (true, Some(link)) = (arguments.open, &link)
+                && let Err(reason) = open_browser(link).await
+            {
+                context.screen.warn(&reason);
+            }
+            Some(serving)
+        }
+        None => None,
+    };
     if is_live {
-        // A port chosen by the system differs in the next run.
-        let port = Some(address.port()).filter(|_| asked.port() != 0);
         context.screen.note(&intro::page(context, &url, &access, port, demo.as_deref()));
     } else if context.json() {
-        let running =
-            RunningGateway { url, pid: std::process::id(), token: access.token().map(str::to_owned) };
+        let running = RunningGateway {
+            url,
+            pid: std::process::id(),
+            token: access.token().map(str::to_owned),
+            inspector: None,
+        };
         context.screen.json(&running)?;
     } else {
         context.screen.line(&url)?;
