@@ -41,12 +41,12 @@ const TABLE: &[(&str, May)] = &[
     (FACADE, May::UseAll),
     // The built-in servers are written the way a user writes one.
     (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, TEXT, FACADE])),
-    (INSPECTOR, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, HOST])),
+    (INSPECTOR, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, TEXT, POLICY, HOST])),
     (
         CLI,
         May::Use(&[
             TYPES, PROTO, SERVER, CLIENT, HTTP, STORE, STORES, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH, HOST,
-            SERVERS, TRANSCRIPT, FILES,
+            SERVERS, TRANSCRIPT, FILES, INSPECTOR,
         ]),
     ),
 ];

@@ -7,5 +7,6 @@ mod manifests;
 mod run;
 mod security;
 mod sources;
+mod web;
 
 pub(crate) use run::run;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{book, direction, length, manifests, security, sources};
+use super::{book, direction, length, manifests, security, sources, web};
 use crate::finding::Finding;
 use crate::workspace::{self, Package};
 use crate::{Verdict, files};
@@ -30,6 +30,7 @@ fn inspect(root: &Path, packages: &[Package]) -> Result<Report, String> {
     findings.extend(manifests::findings(root, packages)?);
     findings.extend(security::findings(root)?);
     findings.extend(book::findings(root)?);
+    findings.extend(web::findings(root)?);
 
     let mut crates = files::below(root, &["crates"], "rs")?;
     findings.extend(sources::findings(&crates));
