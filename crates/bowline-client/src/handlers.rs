@@ -1,6 +1,6 @@
 //! The handlers of a client, and their arguments.
 
-use crate::Relay;
+use crate::{Relay, TaskState};
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
     Answer, CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams,
@@ -78,6 +78,7 @@ pub(crate) type OnSample = Arc<
     dyn Fn(CreateMessageParams) -> BoxFuture<'static, Result<CreateMessageResult, RpcError>> + Send + Sync,
 >;
 pub(crate) type OnProgress = Arc<dyn Fn(ProgressParams) + Send + Sync>;
+pub(crate) type OnTask = Arc<dyn Fn(&TaskState) + Send + Sync>;
 pub(crate) type OnLog = Arc<dyn Fn(LogMessageParams) + Send + Sync>;
 pub(crate) type OnNotification = Arc<dyn Fn(Notification) + Send + Sync>;
 

@@ -7,7 +7,7 @@ use crate::{
     connection::{Connection, Ticket},
     core::Core,
     error::Kind,
-    handlers::OnProgress,
+    handlers::{OnProgress, OnTask},
     shared::Shared,
     tasks,
 };
@@ -42,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) key: Option<CallKey>,
     /// How long the server should keep a task, in 2025-11-25.
     pub(crate) task_ttl: Option<Duration>,
+    /// Is called with the task that the call became.
+    pub(crate) on_task: Option<OnTask>,
     /// Keeps the progress handler of a task in 2025-11-25.
     pub(crate) task_progress: Option<Arc<tasks::TaskProgress>>,
 }
@@ -57,6 +59,7 @@ impl Options {
             profile: None,
             key: None,
             task_ttl: None,
+            on_task: None,
             task_progress: None,
         }
     }

@@ -4,6 +4,7 @@ use super::{Started, TaskHandle, TaskState, has_tasks};
 use crate::{
     Error, Request, Result, ToolResult,
     client::Client,
+    handlers::guarded,
     request::{Options, Plan},
 };
 use bowline_proto::client::Fulfilled;
@@ -29,7 +30,8 @@ enum Called {
     Task(TaskState),
 }
 
-/// Calls a tool, and waits for the task if it becomes one. Dropping the future cancels the task.
+/// Calls a tool, and waits for the task if it becomes one. Dropping the future cancels the task, unless a handler was told
+/// of it.
 pub(crate) async fn call_and_wait(
     client: &Client,
     params: &RawJson,
@@ -40,8 +42,13 @@ pub(crate) async fn call_and_wait(
         Called::Result(result) => return Ok(result),
         Called::Task(state) => state,
     };
-    let task =
-        TaskHandle::new(client, state.task.task_id.clone(), Some(state), None, options).cancel_on_drop();
+    let on_task = options.on_task.take();
+    if let Some(handler) = &on_task {
+        guarded(|| handler(&state));
+    }
+    let task = TaskHandle::new(client, state.task.task_id.clone(), Some(state), None, options);
+    // If nobody else knows the task, it ends with the call.
+    let task = if on_task.is_some() { task } else { task.cancel_on_drop() };
     match tokio::time::timeout(total, task.result()).await {
         Ok(result) => result,
         Err(_) => Err(Error::timeout(Method::CallTool.as_str(), total).of_task(task.id())),
@@ -166,6 +173,14 @@ impl Request<ToolResult> {
                 Ok(Started::Task(TaskHandle::new(&client, id, Some(state), Some(finish), options)))
             }
         }
+    }
+
+    /// Sets a handler that is called if the call becomes a task. The call still waits for the result.
+    ///
+    /// From then on, dropping the request leaves the task running, because its caller knows the id. Without this
+    /// handler it cancels the task, like any other call.
+    pub fn on_task(self, handler: impl Fn(&TaskState) + Send + Sync + 'static) -> Self {
+        self.with(|options| options.on_task = Some(Arc::new(handler)))
     }
 
     /// Sets how long the server should keep the task after its creation, in 2025-11-25. The server may choose another

@@ -116,6 +116,19 @@ impl TaskHandle {
         self.client.core().update_task(&self.id, answers, &self.answered, &self.options).await
     }
 
+    /// Answers the questions that are open now with the handlers of the client, and returns how many there were. Does
+    /// not wait for the end of the task.
+    ///
+    /// A server of 2025-11-25 asks only while [`wait`](Self::wait) runs.
+    pub async fn answer_open(&self) -> Result<usize> {
+        let state = self.status().await?;
+        let core = self.client.core();
+        let answers = core.answers_to(&state, &self.answered, &self.options).await?;
+        let count = answers.len();
+        core.update_task(&self.id, answers, &self.answered, &self.options).await?;
+        Ok(count)
+    }
+
     /// Cancels the task. A server of 2026-07-28 confirms the request, and may still complete the task.
     pub async fn cancel(&self) -> Result<()> {
         self.client.core().cancel_task(&self.id, &self.options).await?;

@@ -18,8 +18,8 @@ pub(crate) use watch::{TaskProgress, Watches};
 use crate::{Error, Result, ToolResult, client::Client, core::Core, error::Kind, request::Options};
 use bowline_proto::client::{Negotiated, ResultError};
 use bowline_types::{
-    InputRequests, ListTasksResult, Method, RawJson, Revision, RpcError, TASKS_EXTENSION, Task, TaskExt,
-    TaskStatus, TaskV2025,
+    CreateTaskResultV2025, InputRequests, ListTasksResult, Method, RawJson, Revision, RpcError,
+    TASKS_EXTENSION, Task, TaskExt, TaskStatus, TaskV2025,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -68,6 +68,16 @@ impl TaskState {
     pub fn poll_interval(&self) -> Duration {
         let suggested = self.task.poll_interval_ms.map_or(DEFAULT_INTERVAL, Duration::from_millis);
         suggested.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL)
+    }
+
+    /// Reads the result of a call that became a task, in the format of either revision: see
+    /// [`Relayed::Task`](crate::Relayed::Task).
+    pub fn from_created(result: &RawJson) -> serde_json::Result<Self> {
+        if result.members()?.contains_key("task") {
+            let created: CreateTaskResultV2025 = result.decode()?;
+            return Ok(Self::from_2025(created.task));
+        }
+        result.decode().map(Self::from_ext)
     }
 
     /// Reads the extension's format: the result of `tools/call` or `tasks/get`, or a notification.

@@ -89,6 +89,28 @@ impl Core {
         }
     }
 
+    /// Answers the open questions of a state with the handlers of the client.
+    pub(super) async fn answers_to(
+        &self,
+        state: &TaskState,
+        answered: &Answered,
+        options: &Options,
+    ) -> Result<InputResponses> {
+        let negotiated = self.connection().await?.negotiated().cloned();
+        let Some(negotiated) = negotiated else {
+            return Err(Error::closed("the handshake is not complete"));
+        };
+        if !options.profile(&self.shared).capabilities.has_extension(TASKS_EXTENSION) {
+            return Err(Error::misuse("tasks are off; turn them on with `Client::builder().tasks()`"));
+        }
+        let mut questions = Questions::default();
+        questions.ask(self, &negotiated, state, &lock(answered))?;
+        if questions.shown.is_empty() {
+            return Ok(InputResponses::new());
+        }
+        questions.answers().await.map_err(|error| error.of_task(&state.task.task_id))
+    }
+
     /// Follows a task until it ends or asks a question that is not in `answered`.
     pub(crate) async fn follow_task(
         &self,

@@ -518,6 +518,53 @@ async fn a_caller_can_answer_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn open_questions_are_answered_without_waiting() {
+    let builder = Client::builder().on_ask(|_| async { Answer::accept(json!({ "name": "ada" })) });
+    let (client, mut peer) = connected(builder).await;
+    let task = client.task("t1");
+    for (asks, count) in [(true, 1), (true, 0), (false, 0)] {
+        let (answered, ()) = both(task.answer_open(), async {
+            let get = peer.expect("tasks/get").await;
+            let asking = state("input_required", json!({ "inputRequests": { "q1": question("who") } }));
+            peer.reply(&get, if asks { asking } else { state("working", json!({})) }).await;
+            if count > 0 {
+                let update = peer.expect("tasks/update").await;
+                let answer = json!({ "action": "accept", "content": { "name": "ada" } });
+                assert_eq!(update["params"]["inputResponses"], json!({ "q1": answer }));
+                peer.reply(&update, json!({ "resultType": "complete" })).await;
+            }
+            peer.quiet().await;
+        })
+        .await;
+        assert_eq!(answered.unwrap(), count);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_knows_the_task_can_drop_the_call() {
+    let (client, mut peer) = connected(Client::builder()).await;
+    let known = Arc::new(Mutex::new(None));
+    let call = client.call("index", ()).on_task({
+        let known = Arc::clone(&known);
+        move |state| *known.lock().unwrap() = Some(state.task.task_id.clone())
+    });
+    {
+        let mut call = std::pin::pin!(call);
+        tokio::select! {
+            biased;
+            _ = &mut call => panic!("the task has not ended"),
+            () = async {
+                let call = peer.expect("tools/call").await;
+                peer.reply(&call, created()).await;
+                peer.quiet().await;
+            } => {}
+        }
+    }
+    assert_eq!(known.lock().unwrap().as_deref(), Some("t1"));
+    peer.quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_tasks_a_call_cannot_be_started() {
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, declared()).await;
     let error = client.call("index", ()).start().await.unwrap_err();

@@ -5,7 +5,7 @@ use crate::upstream::Instance;
 use bowline_policy::Definition;
 use bowline_proto::uri::UriTemplate;
 use bowline_search::{Index, MetaTool, Source, estimate_tokens};
-use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool};
+use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, TaskSupport, Tool};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fmt,
@@ -52,6 +52,8 @@ pub(crate) struct Entry<T> {
 pub(crate) struct ToolEntry {
     pub(crate) entry: Entry<Tool>,
     pub(crate) definition: Definition,
+    /// Whether its server, of 2025-11-25, runs it only as a task.
+    pub(crate) needs_task: bool,
 }
 
 /// URIs that more than one server uses. They get a prefix, so that no server takes over what belongs to another.
@@ -147,12 +149,16 @@ impl Catalog {
             let definition = definition.clone();
             let mut shown = tool.clone();
             shown.name.clone_from(&name);
+            // The host requests the tasks of 2025-11-25 itself, and waits for them.
+            let execution = shown.execution.take();
+            let needs_task =
+                execution.is_some_and(|execution| execution.task_support == Some(TaskSupport::Required));
             if let Some(description) = spec.describe.get(&tool.name) {
                 shown.description = Some(description.clone());
             }
             self.tool_index.insert(name.to_lowercase(), self.tools.len());
             let entry = Entry { instance: Arc::clone(instance), original: tool.name.clone(), shown };
-            self.tools.push(ToolEntry { entry, definition });
+            self.tools.push(ToolEntry { entry, definition, needs_task });
         }
     }
 

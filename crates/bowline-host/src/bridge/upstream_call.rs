@@ -1,7 +1,7 @@
 //! One call to a server, over all its rounds.
 
 use crate::upstream::{CallHandle, CallerKey, Instance, PendingQuestion};
-use bowline_client::{CallKey, RelayWith, Relayed};
+use bowline_client::{CallKey, Client, RelayWith, Relayed, TaskState};
 use bowline_config::Share;
 use bowline_proto::{
     replay::{Answer, Question},
@@ -9,9 +9,10 @@ use bowline_proto::{
 };
 use bowline_types::{
     ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests,
-    LoggingLevel, Meta, RawJson, RpcError, error_code,
+    LoggingLevel, Meta, Method, RawJson, RawMap, Revision, RpcError, UpdateTaskParams, error_code,
 };
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -34,6 +35,21 @@ pub(crate) struct Attempt {
     /// What the caller or the host can answer.
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) client_info: Option<Implementation>,
+    /// Whether a server of 2025-11-25 runs the tool only as a task.
+    pub(crate) needs_task: bool,
+    /// The task that is followed, instead of a call.
+    pub(crate) follow: Option<Follow>,
+}
+
+/// A task of a server that the host waits for on behalf of its caller.
+pub(crate) struct Follow {
+    pub(crate) task_id: String,
+    /// The state that the server sent last.
+    pub(crate) known: Option<TaskState>,
+    /// Keys of the questions that were answered, including those of `answers`.
+    pub(crate) answered: BTreeSet<String>,
+    /// Answers that are sent first.
+    pub(crate) answers: RawMap,
 }
 
 /// What a server replied in one round of a call.
@@ -42,6 +58,10 @@ pub(crate) enum UpstreamReply {
     Complete(RawJson),
     /// A modern server needs input and has to be called again with it.
     InputRequired { requests: InputRequests, state: Option<String> },
+    /// The server made the call a task: the result that says so.
+    Task(RawJson),
+    /// The task that is followed asks.
+    TaskAsks(Box<TaskState>),
     /// A legacy server asks during the call, which can be resumed with the answers.
     Asks(Vec<Question>),
     /// The call fails until the user has visited these URLs.
@@ -55,7 +75,7 @@ pub(crate) enum UpstreamReply {
 /// A running call. Dropping it cancels it at the server.
 pub(crate) struct UpstreamCall {
     pub(crate) instance: Arc<Instance>,
-    relay: BoxFuture<'static, Result<Relayed, RpcError>>,
+    relay: BoxFuture<'static, Result<Replied, RpcError>>,
     handle: CallHandle,
     questions: mpsc::Receiver<PendingQuestion>,
     /// Questions that wait for an answer of the caller, by key.
@@ -63,6 +83,8 @@ pub(crate) struct UpstreamCall {
     /// How many questions were asked so far.
     asked: usize,
     slot: Slot,
+    /// Questions of the followed task that were answered.
+    answered: BTreeSet<String>,
 }
 
 /// The permit that a call holds in the quota of its caller at a shared server. Released while the call waits for a user.
@@ -78,6 +100,7 @@ impl UpstreamCall {
         let (handle, questions) = CallHandle::new(call, notifier);
         let wants_progress = call.progress_token.is_some();
         let slot = Slot::default();
+        let answered = attempt.follow.as_ref().map(|follow| follow.answered.clone()).unwrap_or_default();
         let relay = relay(
             Arc::clone(&slot),
             Arc::clone(instance),
@@ -95,7 +118,13 @@ impl UpstreamCall {
             open: Vec::new(),
             asked: 0,
             slot,
+            answered,
         }
+    }
+
+    /// Returns the keys of the questions of the followed task that were answered.
+    pub(crate) fn answered(&self) -> &BTreeSet<String> {
+        &self.answered
     }
 
     /// Returns whether its caller cancelled it or disconnected.
@@ -129,12 +158,12 @@ impl UpstreamCall {
             tokio::select! {
                 biased;
                 relayed = &mut self.relay => return match relayed {
-                    Ok(Relayed::Complete(result)) => UpstreamReply::Complete(result),
-                    Ok(Relayed::InputRequired { requests, state }) => UpstreamReply::InputRequired { requests, state },
-                    Ok(Relayed::Task(_)) => {
-                        let reason = "the server made the call a task, which was not negotiated";
-                        UpstreamReply::Failed(RpcError::internal(reason))
+                    Ok(Replied::Relayed(Relayed::Complete(result))) => UpstreamReply::Complete(result),
+                    Ok(Replied::Relayed(Relayed::InputRequired { requests, state })) => {
+                        UpstreamReply::InputRequired { requests, state }
                     }
+                    Ok(Replied::Relayed(Relayed::Task(created))) => UpstreamReply::Task(created),
+                    Ok(Replied::TaskAsks(state)) => UpstreamReply::TaskAsks(state),
                     Err(error) => match error.url_elicitations() {
                         Some(urls) => UpstreamReply::UrlElicitationRequired(urls),
                         None => UpstreamReply::Failed(error),
@@ -193,7 +222,7 @@ async fn relay(
     attempt: Attempt,
     log_level: Option<LoggingLevel>,
     wants_progress: bool,
-) -> Result<Relayed, RpcError> {
+) -> Result<Replied, RpcError> {
     let starting = handle.pause_timeout();
     let quota_key = CallerKey::quota(handle.client());
     let take_slot = || async {
@@ -222,7 +251,18 @@ async fn relay(
     with.client_info = attempt.client_info;
     with.timeout = Some(ONE_HOUR);
     let is_custom = attempt.method.known().is_none();
-    let relayed = client.relay(attempt.method, attempt.params, with).await;
+    let relayed = match attempt.follow {
+        None if attempt.needs_task && has_tasks_2025(&client) => {
+            let _pause = handle.pause_timeout();
+            call_as_task(&client, &attempt.params, with).await
+        }
+        None => client.relay(attempt.method, attempt.params, with).await.map(Replied::Relayed),
+        Some(follow) => {
+            // The server has the task, so it need not report progress.
+            let _pause = handle.pause_timeout();
+            follow_task(&client, follow, with).await
+        }
+    };
     set_slot(&slot, None);
     call_guard.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
     instance.count(relayed.is_err());
@@ -237,9 +277,83 @@ async fn relay(
     })
 }
 
+/// What the relay future returns.
+enum Replied {
+    Relayed(Relayed),
+    TaskAsks(Box<TaskState>),
+}
+
+/// Returns whether a server of 2025-11-25 accepts tool calls as tasks.
+fn has_tasks_2025(client: &Client) -> bool {
+    let server = client.server();
+    let requests = server.capabilities.tasks.as_ref().and_then(|tasks| tasks.requests.as_ref());
+    let tools = requests.and_then(|requests| requests.tools.as_ref());
+    server.revision == Revision::V2025_11_25 && tools.is_some_and(|tools| tools.call.is_some())
+}
+
+/// Calls a tool of a 2025-11-25 server as a task, and waits for it. Its questions arrive as those of any call.
+async fn call_as_task(
+    client: &Client,
+    params: &RawJson,
+    with: RelayWith,
+) -> Result<Replied, bowline_client::Error> {
+    let malformed = |error| bowline_client::Error::malformed("the created task", error);
+    let mut members = params.members().map_err(malformed)?;
+    members.insert("task", RawJson::empty_object());
+    let params = RawJson::of(&members).map_err(malformed)?;
+    let created = match client.relay(Method::CallTool, params, with.clone()).await? {
+        Relayed::Complete(created) => created,
+        other @ (Relayed::InputRequired { .. } | Relayed::Task(_)) => return Ok(Replied::Relayed(other)),
+    };
+    let known = TaskState::from_created(&created).map_err(malformed)?;
+    let task_id = known.task.task_id.clone();
+    let follow = Follow { task_id, known: Some(known), answered: BTreeSet::new(), answers: RawMap::new() };
+    follow_task(client, follow, with).await
+}
+
+/// Waits for a task until it ends or asks. Dropping the future cancels the task.
+async fn follow_task(
+    client: &Client,
+    follow: Follow,
+    with: RelayWith,
+) -> Result<Replied, bowline_client::Error> {
+    let Follow { task_id, known, answered, answers } = follow;
+    let mut guard = TaskGuard { client, task_id: &task_id, armed: true };
+    if !answers.is_empty() {
+        let params = RawJson::of(&UpdateTaskParams::new(&task_id, answers))
+            .map_err(|error| bowline_client::Error::misuse(error.to_string()))?;
+        client.relay(Method::UpdateTask, params, with.clone()).await?;
+    }
+    let state = client.follow_task(&task_id, known, answered, with).await;
+    // If the server does not know the task, there is nothing to cancel.
+    guard.armed = state.as_ref().is_err_and(|error| !error.is_task_gone());
+    let state = state?;
+    match state.outcome {
+        Some(Ok(result)) => Ok(Replied::Relayed(Relayed::Complete(result))),
+        Some(Err(error)) => Err(error.into()),
+        None if state.is_done() => Err(RpcError::internal("the task was cancelled").into()),
+        None => Ok(Replied::TaskAsks(Box::new(state))),
+    }
+}
+
+/// Cancels a task at its server when dropped while armed.
+struct TaskGuard<'a> {
+    client: &'a Client,
+    task_id: &'a str,
+    armed: bool,
+}
+
+impl Drop for TaskGuard<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            drop(self.client.task(self.task_id).cancel_on_drop());
+        }
+    }
+}
+
 /// Converts an error of a server to one of the host. Codes about connections and versions concern the connection of the
 /// server, not that of the caller. So do scopes: a server must not choose what a caller asks its issuer for.
-fn for_caller(server: &str, error: &RpcError) -> RpcError {
+pub(crate) fn for_caller(server: &str, error: &RpcError) -> RpcError {
     let about_the_connection = matches!(
         error.code,
         error_code::PARSE_ERROR

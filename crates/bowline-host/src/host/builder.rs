@@ -2,7 +2,7 @@
 
 use super::{
     Host, Inner, Telemetry, announcements::Announcements, asker::Asker, instance_events::InstanceEvents,
-    router::Router, tasks::Tasks,
+    router::Router, task_ids::TaskIds, tasks::Tasks,
 };
 use crate::{
     MAX_NAME,
@@ -161,6 +161,7 @@ impl HostBuilder {
             parked_calls: ParkedCalls::default(),
             disclosure: RwLock::new(Arc::new(self.disclosure)),
             telemetry: self.telemetry,
+            task_ids: TaskIds::default(),
             sessions: Mutex::default(),
             tasks,
             tap: self.tap,

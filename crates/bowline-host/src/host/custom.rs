@@ -43,6 +43,7 @@ impl Router {
             catalog: self.catalog(&tenant, Wait::Never).await,
             subject: Subject::Method(method.to_owned()),
             completion: None,
+            needs_task: false,
         })
     }
 }

@@ -20,6 +20,8 @@ mod route;
 mod route_call;
 mod router;
 mod subscriptions;
+mod task_calls;
+mod task_ids;
 mod tasks;
 mod url_elicitation;
 
@@ -45,7 +47,8 @@ use bowline_search::Disclosure;
 use bowline_server::{Announcer, BuildError, CallOrigin, Server, ServerHandle};
 use bowline_telemetry::{ActiveSession, UpstreamState};
 use bowline_types::{
-    Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
+    Method, PromptsCapability, RawJson, RawMap, ResourcesCapability, RpcError, ServerCapabilities,
+    TASKS_EXTENSION, ToolsCapability,
 };
 use router::Router;
 use std::{
@@ -53,6 +56,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
+use task_ids::TaskIds;
 use tasks::Tasks;
 
 /// The key that marks a refusal by the host: in `_meta` of a tool result, and in `data` of an error.
@@ -93,6 +97,7 @@ struct Inner {
     parked_calls: ParkedCalls<route_call::CallContext>,
     disclosure: RwLock<Arc<Disclosure>>,
     telemetry: Telemetry,
+    task_ids: TaskIds,
     /// One per open session, for the metrics.
     sessions: Mutex<Vec<ActiveSession>>,
     tasks: Arc<Tasks>,
@@ -123,6 +128,7 @@ impl Host {
             None => server,
         };
         let handle = server.capabilities(capabilities()).backend(self.clone()).build()?;
+        self.inner.task_ids.set_keys(handle.profile().keys.clone());
         if !self.inner.attach(handle.announcer()) {
             return Err(BuildError::new("the host is already open"));
         }
@@ -243,6 +249,7 @@ fn capabilities() -> ServerCapabilities {
         .tools(ToolsCapability::new().list_changed(true))
         .prompts(PromptsCapability::new().list_changed(true))
         .resources(ResourcesCapability::new().subscribe(true).list_changed(true))
+        .extensions(RawMap::from([(TASKS_EXTENSION, RawJson::empty_object())]))
 }
 
 impl Inner {
@@ -330,6 +337,7 @@ impl Inner {
             Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete => {
                 Box::pin(inner.route_call(call, notifier))
             }
+            Method::GetTask | Method::UpdateTask | Method::CancelTask => Box::pin(inner.route_task(call)),
             method => {
                 Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str()))))
             }

@@ -22,6 +22,8 @@ pub(super) struct Route {
     pub(super) subject: Subject,
     /// The template variable that is completed.
     pub(super) completion: Option<TemplateCompletion>,
+    /// Whether the tool has to be called as a task of 2025-11-25.
+    pub(super) needs_task: bool,
 }
 
 /// What a call is about, for the policy.
@@ -99,10 +101,12 @@ impl Router {
 fn find(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> {
     // Rules cannot inspect arguments that are not an object, yet a server may accept them.
     call.params.arguments()?;
+    let mut needs_task = false;
     let (instance, params, subject) = match call.method.known() {
         Some(Method::CallTool) => {
             let Some(tool) = catalog.tool(&call.params.name()?) else { return Ok(None) };
             let (entry, definition) = (&tool.entry, tool.definition.clone());
+            needs_task = tool.needs_task;
             let params = params_with(call, "name", &entry.original)?;
             (Arc::clone(&entry.instance), params, Subject::Tool(definition))
         }
@@ -117,7 +121,8 @@ fn find(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> 
         }
         _ => return find_completion(catalog, call),
     };
-    Ok(Some(Route { instance, params, catalog: Arc::clone(catalog), subject, completion: None }))
+    let catalog = Arc::clone(catalog);
+    Ok(Some(Route { instance, params, catalog, subject, completion: None, needs_task }))
 }
 
 /// Finds the server of a completion request. The subject is the prompt or resource, so a caller that may not use it gets no
@@ -146,7 +151,8 @@ fn find_completion(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>,
     let completion = template.and_then(|template| TemplateCompletion::new(&template, &params));
     params.meta = None;
     let params = RawJson::of(&params).map_err(|error| RpcError::internal(error.to_string()))?;
-    Ok(Some(Route { instance, params, catalog: Arc::clone(catalog), subject, completion }))
+    let catalog = Arc::clone(catalog);
+    Ok(Some(Route { instance, params, catalog, subject, completion, needs_task: false }))
 }
 
 /// Returns the parameters of a call with one member replaced, and without the members that are not for the server.

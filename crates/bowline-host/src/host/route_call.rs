@@ -9,21 +9,25 @@ use super::{
     pending_servers::Approval,
     result,
     route::{Route, Subject},
+    task_calls::tasks_of_caller,
     url_elicitation::{self, UrlElicitation},
 };
 use crate::{
-    bridge::{Attempt, UpstreamCall, UpstreamReply, or_cancelled},
+    bridge::{Attempt, Follow, UpstreamCall, UpstreamReply, or_cancelled},
     tap::{ClickGate, ConsentGiven, TapEvent, current_call},
 };
+use bowline_client::TaskState;
 use bowline_policy::{Ended, Gate, Permit, Refusal, RefusalKind};
 use bowline_proto::{
     replay::{OpenQuestions, Question, Replay},
     service::{Call, MethodName, Notifier, Outcome, Reply},
 };
 use bowline_server::CallOrigin;
-use bowline_types::{CallToolResult, Id, InputRequest, InputRequests, Meta, RawJson, RawMap, RpcError};
+use bowline_types::{
+    CallToolResult, Id, InputRequest, InputRequests, Meta, RawJson, RawMap, RpcError, TASKS_EXTENSION,
+};
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 /// How often a call may ask before it fails.
 const MAX_ROUNDS: u32 = 10;
@@ -38,6 +42,10 @@ struct RoundState {
     parked_call: Option<String>,
     /// The `requestState` of a modern server, which is called again with it.
     upstream_state: Option<String>,
+    /// The task of a modern server that waits for the answers.
+    upstream_task: Option<String>,
+    /// Keys of the questions of that task that were answered in earlier rounds.
+    answered: Vec<String>,
     /// What the host has already answered itself.
     answers: RawMap,
     /// Keys of the questions that are elicitations.
@@ -59,6 +67,8 @@ impl RoundState {
             completed_rounds,
             parked_call: None,
             upstream_state: None,
+            upstream_task: None,
+            answered: Vec::new(),
             answers: RawMap::new(),
             elicitations: Vec::new(),
             is_url_elicitation: false,
@@ -232,8 +242,14 @@ impl Inner {
             }
             answers = RawMap::new();
         }
-        let params = retry_params(&route.params, &answers, state.upstream_state.as_deref())?;
-        let upstream_call = self.upstream_call(&route, call, notifier, params, record)?;
+        let upstream_call = if let Some(task_id) = state.upstream_task {
+            let answered = state.answered.into_iter().chain(answers.keys().map(ToOwned::to_owned)).collect();
+            let follow = Follow { task_id, known: None, answered, answers };
+            self.follow(&route, call, notifier, follow, record)?
+        } else {
+            let params = retry_params(&route.params, &answers, state.upstream_state.as_deref())?;
+            self.upstream_call(&route, call, notifier, params, record)?
+        };
         let context = CallContext { route, permit: None };
         Ok(Beginning::Running { call: upstream_call, completed_rounds, context })
     }
@@ -248,6 +264,8 @@ impl Inner {
         mut context: CallContext,
         record: &mut CallRecord<'_>,
     ) -> Result<Outcome, RpcError> {
+        // Questions of the followed task that were answered in this and earlier rounds.
+        let mut answered: BTreeSet<String> = upstream_call.answered().clone();
         loop {
             let reply = upstream_call.next().await;
             let route = &context.route;
@@ -306,6 +324,30 @@ impl Inner {
                             upstream_call.resume(notifier.clone(), std::iter::empty());
                         }
                     }
+                }
+                UpstreamReply::Task(created) => {
+                    if tasks_of_caller(call) {
+                        let outcome = self.pass_on_task(route, call, &created)?;
+                        finish(context.permit, &outcome, created.as_bytes().len());
+                        return Ok(outcome);
+                    }
+                    let follow = follow_created(&route.instance.name, &created)?;
+                    upstream_call = self.follow(route, call, notifier, follow, record)?;
+                }
+                UpstreamReply::TaskAsks(task) => {
+                    let (answers, elicitations, questions) =
+                        self.answer_requests(route, call, &task.questions).await?;
+                    let task_id = task.task.task_id.clone();
+                    if !questions.is_empty() {
+                        let state = RoundState::new(rounds, route.target());
+                        let (upstream_task, answered) = (Some(task_id), answered.into_iter().collect());
+                        let state = RoundState { upstream_task, answered, answers, elicitations, ..state };
+                        finish_round(context.permit);
+                        return ask(questions, &state);
+                    }
+                    answered.extend(answers.keys().map(ToOwned::to_owned));
+                    let follow = Follow { task_id, known: None, answered: answered.clone(), answers };
+                    upstream_call = self.follow(route, call, notifier, follow, record)?;
                 }
                 UpstreamReply::InputRequired { requests, state: upstream_state } => {
                     let (answers, elicitations, questions) =
@@ -370,6 +412,30 @@ impl Inner {
         params: RawJson,
         record: &mut CallRecord<'_>,
     ) -> Result<UpstreamCall, RpcError> {
+        self.attempt(route, call, notifier, params, None, record)
+    }
+
+    /// Waits for a task of a server on behalf of a caller that cannot.
+    fn follow(
+        &self,
+        route: &Route,
+        call: &Call,
+        notifier: &Notifier,
+        follow: Follow,
+        record: &mut CallRecord<'_>,
+    ) -> Result<UpstreamCall, RpcError> {
+        self.attempt(route, call, notifier, RawJson::empty_object(), Some(follow), record)
+    }
+
+    fn attempt(
+        &self,
+        route: &Route,
+        call: &Call,
+        notifier: &Notifier,
+        params: RawJson,
+        follow: Option<Follow>,
+        record: &mut CallRecord<'_>,
+    ) -> Result<UpstreamCall, RpcError> {
         let mut meta = meta_of(call)?;
         let mut capabilities = self.asker.capabilities(&route.instance, &call.client);
         let method = match &route.subject {
@@ -378,7 +444,12 @@ impl Inner {
                 capabilities.extensions.clone_from(&call.client.capabilities().extensions);
                 MethodName::Custom(name.as_str().into())
             }
-            Subject::Tool(_) | Subject::Resource(_) | Subject::Prompt(_) => call.method.clone(),
+            Subject::Tool(_) => {
+                // The host waits for tasks if its caller cannot.
+                capabilities.extensions.insert(TASKS_EXTENSION, RawJson::empty_object());
+                call.method.clone()
+            }
+            Subject::Resource(_) | Subject::Prompt(_) => call.method.clone(),
         };
         record.sent(route, &mut meta, params.as_bytes().len());
         let attempt = Attempt {
@@ -388,6 +459,8 @@ impl Inner {
             meta,
             capabilities,
             client_info: call.client.info().cloned(),
+            needs_task: route.needs_task,
+            follow,
         };
         Ok(UpstreamCall::new(&route.instance, call, notifier.clone(), attempt))
     }
@@ -398,8 +471,22 @@ fn asks(reply: &UpstreamReply) -> bool {
         reply,
         UpstreamReply::Asks(_)
             | UpstreamReply::InputRequired { .. }
+            | UpstreamReply::TaskAsks(_)
             | UpstreamReply::UrlElicitationRequired(_)
     )
+}
+
+/// Returns the task that a server created, to follow it.
+fn follow_created(server: &str, created: &RawJson) -> Result<Follow, RpcError> {
+    let known = TaskState::from_created(created).map_err(|error| {
+        RpcError::internal(format!("the server `{server}` sent an invalid task: {error}"))
+    })?;
+    Ok(Follow {
+        task_id: known.task.task_id.clone(),
+        known: Some(known),
+        answered: BTreeSet::new(),
+        answers: RawMap::new(),
+    })
 }
 
 /// Returns the parameters of a retry.

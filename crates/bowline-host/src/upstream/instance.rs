@@ -252,7 +252,8 @@ impl Instance {
             .timeout(self.spec.timeout)
             .connect_timeout(self.spec.startup_timeout)
             .relay(Arc::new(relay))
-            .capabilities(capabilities(!self.spec.roots.is_empty()));
+            .capabilities(capabilities(!self.spec.roots.is_empty()))
+            .tasks();
         if let Some(revision) = self.spec.revision {
             builder = builder.revisions([revision]);
         }

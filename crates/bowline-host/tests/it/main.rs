@@ -20,6 +20,7 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod spelling;
+mod tasks;
 mod telemetry;
 mod upstreams;
 mod visits;

@@ -56,6 +56,19 @@ impl Guard {
         }
     }
 
+    /// Returns why a tool must not be called, if a rule denies it whatever its arguments are. Does not ask, and does not
+    /// write to the audit log.
+    ///
+    /// For requests about a call that was allowed before, such as those about its task.
+    pub fn denied_calling(&self, facts: &Facts<'_>, definition: &Definition) -> Option<Refusal> {
+        let decision = self.policy().decide(&Request {
+            annotations: definition.annotations(),
+            ..request(facts, Action::Call, definition.name())
+        });
+        (decision.effect == Effect::Deny)
+            .then(|| Refusal::new(RefusalKind::Denied, decision.by, decision.reason))
+    }
+
     /// Waits until the audit log can record the decision. Refuses the action if the log is required and cannot.
     async fn audit_ready(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {
         let Some(audit) = &self.audit else { return Ok(()) };

@@ -1,0 +1,106 @@
+//! Ids of tasks that callers get: the id of the server, sealed, so that any process with the keys can route it.
+
+use bowline_proto::{
+    seal::{KeyRing, digest},
+    service::ClientView,
+};
+use bowline_server::transport::random_id;
+use bowline_types::RpcError;
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+/// The longest id of a server that fits into a header after it is sealed.
+const MAX_ID: usize = 512;
+/// The longest sealed id.
+const MAX_SEALED: usize = 4096;
+
+/// The task that a sealed id stands for.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TaskRef {
+    pub(super) server: String,
+    /// The name by which callers know the tool.
+    pub(super) tool: String,
+    /// The id at the server.
+    pub(super) id: String,
+}
+
+/// Seals the ids of tasks with the keys of the server that the host is open as.
+#[derive(Debug, Default)]
+pub(super) struct TaskIds(OnceLock<KeyRing>);
+
+impl TaskIds {
+    /// Sets the keys. A host is opened once.
+    pub(super) fn set_keys(&self, keys: KeyRing) {
+        let _ = self.0.set(keys);
+    }
+
+    /// Returns the id for a caller. It is useless for other principals.
+    pub(super) fn seal(&self, client: &ClientView, task: &TaskRef) -> Result<String, RpcError> {
+        if task.id.len() > MAX_ID {
+            return Err(RpcError::internal(format!(
+                "the server `{}` created a task whose id has {} bytes; at most {MAX_ID} are supported",
+                task.server,
+                task.id.len()
+            )));
+        }
+        let keys = self.0.get().ok_or_else(|| RpcError::internal("the host is not open"))?;
+        let plain = serde_json::to_vec(task).map_err(|error| RpcError::internal(error.to_string()))?;
+        // Each id has 128 random bits.
+        let random = digest(&[random_id().as_bytes(), random_id().as_bytes()]);
+        Ok(keys.seal(&random, &context(client), &plain))
+    }
+
+    /// Returns the task of a sealed id. The error does not say whether the id is invalid or belongs to somebody else.
+    pub(super) fn open(&self, client: &ClientView, sealed: &str) -> Result<TaskRef, RpcError> {
+        let opened = self.0.get().and_then(|keys| keys.open(&context(client), sealed, MAX_SEALED).ok());
+        let task = opened.and_then(|plain| serde_json::from_slice(&plain).ok());
+        task.ok_or_else(unknown_task)
+    }
+}
+
+/// Returns the error for a task that does not exist, or not for this caller.
+pub(super) fn unknown_task() -> RpcError {
+    RpcError::invalid_params("unknown task: it does not exist, has expired, or belongs to another caller")
+}
+
+fn context(client: &ClientView) -> [u8; 32] {
+    let principal = client.principal.as_deref().map(str::as_bytes);
+    // A caller without a principal is not the caller with an empty one.
+    let known: &[u8] = if principal.is_some() { b"known" } else { b"anonymous" };
+    digest(&[b"bowline host task", known, principal.unwrap_or_default()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowline_proto::seal::Key;
+    use bowline_types::{RawJson, Revision};
+    use std::sync::Arc;
+
+    fn client(user: Option<&str>) -> ClientView {
+        ClientView::new(Revision::V2026_07_28, user.map(Arc::from), RawJson::empty_object(), None)
+    }
+
+    #[test]
+    fn an_id_belongs_to_its_principal() {
+        let ids = TaskIds::default();
+        ids.set_keys(KeyRing::new(Key::new([7; 32])));
+        let task = |id: &str| TaskRef { server: "ci".into(), tool: "ci__build".into(), id: id.into() };
+        let sealed = ids.seal(&client(Some("ada")), &task("t1")).unwrap();
+        assert!(sealed.bytes().all(|byte| byte.is_ascii_graphic()), "{sealed}");
+        assert_eq!(ids.open(&client(Some("ada")), &sealed).unwrap(), task("t1"));
+        for other in [Some("bob"), Some(""), None] {
+            let error = ids.open(&client(other), &sealed).unwrap_err();
+            assert_eq!((error.code, &error.message), (-32602, &unknown_task().message));
+        }
+        assert!(ids.open(&client(Some("ada")), "t1").is_err());
+
+        let anonymous = ids.seal(&client(None), &task("t1")).unwrap();
+        assert!(ids.open(&client(None), &anonymous).is_ok());
+        assert!(ids.open(&client(Some("")), &anonymous).is_err());
+
+        assert!(ids.seal(&client(None), &task(&"x".repeat(MAX_ID))).is_ok());
+        let error = ids.seal(&client(None), &task(&"x".repeat(MAX_ID + 1))).unwrap_err();
+        assert!(error.message.contains("513 bytes"), "{error}");
+    }
+}
