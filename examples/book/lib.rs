@@ -24,6 +24,7 @@ chapters! {
     cors = "cors.md";
     protect = "protect.md";
     login = "login.md";
+    tasks_client = "tasks-client.md";
     host = "host.md";
     team = "team.md";
     clients = "clients.md";

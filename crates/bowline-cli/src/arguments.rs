@@ -82,6 +82,8 @@ pub(crate) enum Command {
     Tools(commands::tools::Arguments),
     /// Call a tool
     Call(commands::call::Arguments),
+    /// Show, wait for, answer or cancel the tasks of a server
+    Tasks(commands::tasks::Arguments),
     /// List the resources of a server
     Resources(commands::resources::Arguments),
     /// List the resource templates of a server

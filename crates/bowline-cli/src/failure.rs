@@ -107,13 +107,18 @@ impl From<bowline_client::Error> for Failure {
     fn from(error: bowline_client::Error) -> Self {
         let code = if error.is_timeout() || matches!(error.open(), Some(OpenError::Silent)) {
             Code::TimedOut
-        } else if error.is_tool() {
+        } else if error.is_tool() || error.is_task_cancelled() {
             Code::Failed
         } else if error.is_cancelled() {
             Code::Interrupted
         } else if error.is_unanswerable() || error.is_login_needed() {
             Code::Denied
-        } else if error.is_rpc() || error.is_malformed() || error.is_unsupported() || error.open().is_some() {
+        } else if error.is_rpc()
+            || error.is_malformed()
+            || error.is_unsupported()
+            || error.is_task_gone()
+            || error.open().is_some()
+        {
             Code::Protocol
         } else {
             Code::Unreachable

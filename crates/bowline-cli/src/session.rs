@@ -11,7 +11,10 @@ use crate::{
 use bowline_client::{Client, ClientBuilder};
 use bowline_host::gateway::REFUSED;
 use bowline_types::{Capability, RawJson, error_code};
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 /// A connected server.
 #[derive(Debug)]
@@ -22,9 +25,12 @@ pub(crate) struct Session<'a> {
     account: Option<String>,
     /// Whether the program was given on the command line.
     is_command_line: bool,
+    ends_server: bool,
     pub(crate) client: Client,
     pub(crate) user: TerminalUser,
     pub(crate) context: &'a Context,
+    /// The task that the command waits for.
+    waits_for: Arc<Mutex<Option<String>>>,
     /// How long connecting took.
     pub(crate) opening: Duration,
 }
@@ -56,8 +62,35 @@ impl<'a> Session<'a> {
         }
         done.map_err(|mut failure| {
             failure.name_login(&session.name, session.account.as_deref());
-            failure
+            if failure.code == Code::Interrupted { session.how_to_continue(failure) } else { failure }
         })
+    }
+
+    /// Returns a function that records the task that the command waits for, so that an interrupted command says how to
+    /// continue.
+    pub(crate) fn task_recorder(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let waits_for = Arc::clone(&self.waits_for);
+        move |task_id| *waits_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(task_id.to_owned())
+    }
+
+    /// Adds how to continue to the failure of an interrupted command.
+    pub(crate) fn how_to_continue(&self, failure: Failure) -> Failure {
+        let task = self.waits_for.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(task) = task else { return failure };
+        let failure = Failure { sentence: "interrupted; the task goes on".to_owned(), ..failure };
+        failure
+            .advise(format!("run `{}` to continue", self.task_command("wait", &task)))
+            .advise(format!("run `{}` to cancel it", self.task_command("cancel", &task)))
+    }
+
+    /// Returns the command line of a `tasks` command.
+    pub(crate) fn task_command(&self, command: &str, task: &str) -> String {
+        self.inspect_command(&format!("tasks {command}"), &target::shell_word(task))
+    }
+
+    /// Returns whether the server ends with the connection.
+    pub(crate) fn ends_server(&self) -> bool {
+        self.ends_server
     }
 
     /// Converts the error of a request, with hints if the client lacked a capability.
@@ -92,6 +125,7 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let (name, account) = (target.name.clone(), target.account());
         let is_command_line = target.is_command_line;
+        let ends_server = target.page().is_none();
         let user = TerminalUser::new(context.screen);
         let mut builder = add_handlers(context, &user, &name, target.answers.clone(), context.client());
         let level = target.log_level;
@@ -110,7 +144,8 @@ impl<'a> Session<'a> {
         if level.is_some() && !client.server().capabilities.has(Capability::Logging) {
             context.screen.warn("`--log-level` has no effect: the server does not support logging");
         }
-        Ok(Self { name, account, is_command_line, client, user, context, opening: start.elapsed() })
+        let (waits_for, opening) = (Arc::default(), start.elapsed());
+        Ok(Self { name, account, is_command_line, ends_server, client, user, context, waits_for, opening })
     }
 }
 

@@ -233,7 +233,7 @@ pub(crate) fn login_advice(target: &str, account: Option<&str>, scopes: &Scopes)
 }
 
 /// Quotes a word for a shell. Scopes come from servers, and users paste the command.
-fn shell_word(text: &str) -> String {
+pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:-".contains(letter);
     let text = visible(text);
     if !text.is_empty() && text.chars().all(is_plain) {

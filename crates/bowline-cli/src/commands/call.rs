@@ -2,22 +2,22 @@
 
 use crate::{
     answers_file, catalog,
+    commands::tasks,
     content::ContentPrinter,
     context::Context,
     failure::{Code, Failure},
-    progress,
     schema::Schema,
     session::Session,
     target::{ConnectionArguments, Interaction, RequestOptions},
     tool_arguments,
 };
-use bowline_client::ToolResult;
+use bowline_client::{ClientBuilder, Started, ToolResult};
 use bowline_host::gateway::REFUSED;
 use bowline_text::visible;
 use bowline_types::{ContentBlock, error_code};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 #[command(
@@ -49,6 +49,9 @@ pub(crate) struct Options {
     /// Save images, audio and other binary content in this directory
     #[arg(long, short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Start the call as a task, print the id of the task and exit; `bowline tasks wait` gets the result
+    #[arg(long)]
+    detach: bool,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
@@ -60,7 +63,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         )));
     };
     let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
-    Session::with(target, context, async |session| call(session, tool, words, &arguments.options).await).await
+    let work = async |session: &Session<'_>| call(session, tool, words, &arguments.options).await;
+    Session::listening(target, context, ClientBuilder::tasks, work).await
 }
 
 pub(crate) async fn call(
@@ -86,8 +90,29 @@ pub(crate) async fn call(
         Err(failure) => return Err(failure),
     };
     let screen = session.context.screen;
-    let request = session.client.call(tool, arguments).progress(progress::reporter(screen));
-    let called = options.request.apply(request).await;
+    let request = options.request.apply(session.client.call(tool, arguments));
+    let called = if options.detach {
+        match request.start().await {
+            Ok(Started::Task(task)) => return tasks::started(session, &task),
+            Ok(Started::Done(called)) => {
+                screen.note("the server did not make the call a task");
+                Ok(called)
+            }
+            Ok(_) => return Err(Failure::new(Code::Protocol, "the call ended in an unknown way")),
+            Err(error) => Err(error),
+        }
+    } else {
+        let record = session.task_recorder();
+        let waiting = tasks::Waiting::new(screen);
+        let request = request.on_task({
+            let waiting = waiting.clone();
+            move |state| {
+                waiting.for_task();
+                record(&state.task.task_id);
+            }
+        });
+        waiting.show(request.progress(waiting.reporter())).await
+    };
     screen.clear();
     let called = called.map_err(|error| match unlisted {
         Some(unlisted) if error.as_rpc().is_some_and(|error| error.code == error_code::INVALID_PARAMS) => {
@@ -95,10 +120,21 @@ pub(crate) async fn call(
         }
         _ => session.explain(error),
     })?;
+    print(session, Some(tool), &called, options.output.as_deref())
+}
+
+/// Prints the result of a tool, whose name may be unknown. The result of a tool that failed is a failure, after it was printed.
+pub(crate) fn print(
+    session: &Session<'_>,
+    tool: Option<&str>,
+    called: &ToolResult,
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    let screen = session.context.screen;
     if session.context.json() {
-        screen.json(&as_json(&called))?;
+        screen.json(&as_json(called))?;
     } else {
-        let printer = ContentPrinter { screen, folder: options.output.as_deref(), name: tool };
+        let printer = ContentPrinter { screen, folder, name: tool.unwrap_or("result") };
         called.content.iter().try_for_each(|block| printer.block(block))?;
         let has_text = called.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
         if let Some(structured) = called.structured.as_ref().filter(|_| !has_text) {
@@ -106,13 +142,12 @@ pub(crate) async fn call(
         }
     }
     if called.is_error() && called.meta.as_ref().is_some_and(|meta| meta.get(REFUSED).is_some()) {
-        return Err(Failure::new(
-            Code::Denied,
-            format!("the gateway denied the call of `{}`", visible(tool)),
-        ));
+        let tool = tool.map(|tool| format!(" of `{}`", visible(tool))).unwrap_or_default();
+        return Err(Failure::new(Code::Denied, format!("the gateway denied the call{tool}")));
     }
     if called.is_error() {
-        return Err(Failure::new(Code::Failed, format!("tool `{}` returned an error", visible(tool))));
+        let tool = tool.map_or_else(|| "the tool".to_owned(), |tool| format!("tool `{}`", visible(tool)));
+        return Err(Failure::new(Code::Failed, format!("{tool} returned an error")));
     }
     Ok(())
 }

@@ -27,6 +27,7 @@ pub(crate) mod request;
 pub(crate) mod resources;
 pub(crate) mod serve;
 pub(crate) mod store;
+pub(crate) mod tasks;
 pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod up;
@@ -66,6 +67,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Info(arguments)) => info::run(arguments, context).await,
         Some(Command::Tools(arguments)) => tools::run(arguments, context).await,
         Some(Command::Call(arguments)) => call::run(arguments, context).await,
+        Some(Command::Tasks(arguments)) => tasks::run(arguments, context).await,
         Some(Command::Resources(arguments)) => resources::run(arguments, context).await,
         Some(Command::Templates(arguments)) => resources::run_templates(arguments, context).await,
         Some(Command::Read(arguments)) => read::run(arguments, context).await,

@@ -51,6 +51,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let logs = sender.clone();
     let add_handlers = move |builder: ClientBuilder| {
         builder
+            .tasks()
             .on_log(move |message| drop(logs.try_send(ServerEvent::Log(message))))
             .on_notification(move |event| drop(sender.try_send(ServerEvent::Notification(event))))
     };
@@ -127,7 +128,7 @@ async fn run_line(session: &Session<'_>, words: &[String]) -> Result<(), Failure
         done = dispatch(session, words) => done,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
-            Err(Failure::new(Code::Interrupted, "interrupted"))
+            Err(session.how_to_continue(Failure::new(Code::Interrupted, "interrupted")))
         }
     }
 }
