@@ -205,6 +205,7 @@ fn scopes_come_from_the_challenge_then_the_metadata_then_nowhere() {
     let offline = Scopes::parse("b offline_access");
     let resource = ScopeSources { supported: Some(&offline), ..ScopeSources::default() };
     assert_eq!(select(resource, ""), "b", "the server does not list it");
+    assert_eq!(select(resource, "offline_access"), "b offline_access");
     assert_eq!(select(ScopeSources { configured: Some(&c), ..base }, "offline_access"), "c");
     assert_eq!(select(ScopeSources { earlier: Some(&c), is_step_up: true, ..base }, ""), "c a");
     assert_eq!(select(ScopeSources { configured: Some(&c), is_step_up: true, ..base }, ""), "c a");

@@ -176,6 +176,27 @@ fn v52_urls_in_metadata_are_https_or_refused() {
     assert!(Rules::new("http://localhost:3000/mcp", &[], false).is_ok());
 }
 
+// proves: AFLOW-08
+#[test]
+fn pkce_counts_only_if_the_metadata_lists_s256() {
+    for (methods, expected) in [
+        (json!(["plain", "S256"]), true),
+        (json!(["plain"]), false),
+        (json!([]), false),
+        (json!(null), false),
+        (json!(["s256"]), false),
+    ] {
+        let mut document = metadata("https://as.example");
+        document["code_challenge_methods_supported"] = methods.clone();
+        let (_, found) = server("https://as.example", &[], |_| ok(&document));
+        assert_eq!(found.unwrap().unwrap().pkce, Some(expected), "{methods}");
+    }
+    let mut document = metadata("https://as.example");
+    document.as_object_mut().unwrap().remove("code_challenge_methods_supported");
+    let (_, found) = server("https://as.example", &[], |_| ok(&document));
+    assert_eq!(found.unwrap().unwrap().pkce, Some(false));
+}
+
 #[test]
 fn a_server_without_authorization_servers_is_refused() {
     for list in [json!(null), json!([])] {
