@@ -82,7 +82,9 @@ struct Told {
 
 impl Told {
     fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{}", self.text))
+        // A call that takes longer is answered with a stream, whose last event is the response.
+        let text = self.text.lines().rev().find_map(|line| line.strip_prefix("data: "));
+        serde_json::from_str(text.unwrap_or(&self.text)).unwrap_or_else(|_| panic!("{}", self.text))
     }
 
     fn result(&self) -> String {
