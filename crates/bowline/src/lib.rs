@@ -216,12 +216,6 @@ pub mod server {
     pub use bowline_server::{Task, Tasks};
 }
 
-/// Where tasks are kept.
-#[cfg(feature = "tasks")]
-pub mod store {
-    pub use bowline_store::*;
-}
-
 /// Clients, and the programs that they start.
 #[cfg(feature = "client")]
 pub mod client {
@@ -246,6 +240,8 @@ pub mod http {
         Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter,
         ServeHttp,
     };
+    #[cfg(all(feature = "store", feature = "server"))]
+    pub use bowline_http::{Resume, SessionStore};
     #[cfg(all(feature = "auth", feature = "server"))]
     pub use bowline_http::{
         Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected,
@@ -262,14 +258,15 @@ pub mod host {
     };
 }
 
-/// Stores: durable records, leases and hints, opened by a URL.
-#[cfg(feature = "store")]
+/// Stores: durable records, leases and hints. With the feature `store`, [`open`](store::open) opens one by its URL.
+#[cfg(any(feature = "store", feature = "tasks"))]
 pub mod store {
     pub use bowline_store::{
         Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, ErrorKind, Expect, Finding, Group, Heard, Held,
         Hints, InvalidName, Key, Level, Limited, Limits, Memory, MemoryBus, Message, Namespace, NodeId, Owner, Put,
         PutError, Queue, Reach, Record, Records, Sealed, Store, StoreBuilder, StoreError, Time, Topic, TtlChange, Version,
     };
+    #[cfg(feature = "store")]
     pub use bowline_stores::{InvalidKey, StoreOptions, key_ring, open};
 }
 
