@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::catalog::{Catalog, table};
 use crate::finding::Finding;
 
-/// Where the waivers lie, relative to the root.
+/// The path of the waivers, relative to the root.
 pub(super) const PATH: &str = "spec/waived.tsv";
 
 const HEADER: [&str; 3] = ["id", "class", "reason"];
@@ -15,8 +15,6 @@ const HEADER: [&str; 3] = ["id", "class", "reason"];
 pub(super) enum Class {
     /// It binds people or documents; no frame shows it.
     NotOnTheWire,
-    /// It belongs to HTTP or authorization.
-    LaterTransport,
     /// It belongs to a feature that is not built yet.
     LaterFeature,
     /// It binds the user interface or the policy of a host.
@@ -29,7 +27,6 @@ impl Class {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::NotOnTheWire => "not-on-the-wire",
-            Self::LaterTransport => "later-transport",
             Self::LaterFeature => "later-feature",
             Self::Host => "host",
             Self::NotEmitted => "not-emitted",
@@ -37,7 +34,7 @@ impl Class {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::NotOnTheWire, Self::LaterTransport, Self::LaterFeature, Self::Host, Self::NotEmitted]
+        [Self::NotOnTheWire, Self::LaterFeature, Self::Host, Self::NotEmitted]
             .into_iter()
             .find(|class| class.as_str() == text)
     }
