@@ -51,7 +51,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     show(&findings, context)?;
     let worst = findings.iter().map(|finding| finding.level).max();
     if worst == Some(Level::Error) {
-        return Err(Failure { silent: true, ..Failure::new(Code::Found, "the store cannot be used as it is set up") });
+        return Err(Failure {
+            silent: true,
+            ..Failure::new(Code::Found, "the store cannot be used as it is set up")
+        });
     }
     Ok(())
 }
@@ -91,7 +94,12 @@ fn show(findings: &[Finding], context: &Context) -> Result<(), Failure> {
         let value = visible(&finding.value);
         screen.line(&format!("{}  {:<column$}  {value}", screen.paint(tone, &level), finding.name))?;
         if let Some(advice) = &finding.advice {
-            screen.line(&format!("{:9}{:column$}  {}", "", "", screen.paint(Tone::Faint, &visible(advice))))?;
+            screen.line(&format!(
+                "{:9}{:column$}  {}",
+                "",
+                "",
+                screen.paint(Tone::Faint, &visible(advice))
+            ))?;
         }
     }
     Ok(())

@@ -30,6 +30,7 @@ mod serving;
 #[cfg(unix)]
 mod shells;
 mod store;
+#[cfg(unix)]
 mod tasks;
 #[cfg(unix)]
 mod terminal;

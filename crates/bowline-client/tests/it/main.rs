@@ -19,5 +19,6 @@ mod subscriptions;
 mod support;
 mod tasks;
 mod tasks_2025;
+mod tasks_end_to_end;
 mod transport;
 mod typed;

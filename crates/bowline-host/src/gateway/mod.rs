@@ -262,7 +262,11 @@ impl Gateway {
         if let Some(address) = address {
             settings = settings.listening_on(address);
         }
-        settings = self.inner.sessions.apply(settings, &config.sessions).map_err(|problem| GatewayError::new(vec![problem]))?;
+        settings = self
+            .inner
+            .sessions
+            .apply(settings, &config.sessions)
+            .map_err(|problem| GatewayError::new(vec![problem]))?;
         let service = HttpService::with_options(handle, settings);
         let _ = store.set(Box::new(service.store_status()));
         let _ = sessions.set(Box::new(service.session_counter()));

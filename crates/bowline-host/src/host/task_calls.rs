@@ -42,7 +42,7 @@ impl Inner {
         task.result_type = Some(ResultType::Task);
         // Only `tasks/get` says these.
         (task.input_requests, task.result, task.error) = (None, None, None);
-        Ok(Outcome::Complete(Reply::Raw(RawJson::of(&task).map_err(invalid)?)))
+        Ok(Outcome::Complete(Reply::Accepted(RawJson::of(&task).map_err(invalid)?)))
     }
 
     /// Answers a request about a task.
