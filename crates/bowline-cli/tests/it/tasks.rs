@@ -24,9 +24,9 @@ fn a_call_waits_for_its_task() {
     check(
         &["call", "build"],
         0,
-        expect![[r#"
+        expect![[r"
         built
-    "#]],
+    "]],
     );
 }
 
@@ -35,11 +35,11 @@ fn a_call_can_be_detached() {
     check(
         &["call", "build", "--detach"],
         0,
-        expect![[r#"
+        expect![[r"
         t-done
         warning: the server ends with this command; the task goes on only if the server stores its tasks
         run `bowline tasks wait t-done -- /bin/sh …` for the result
-    "#]],
+    "]],
     );
     check(
         &["call", "build", "--detach", "--json"],
@@ -67,18 +67,18 @@ fn a_task_is_shown_with_its_questions() {
     check(
         &["tasks", "show", "t-work"],
         0,
-        expect![[r#"
+        expect![[r"
         task     t-work
         status   working: half way
         created  2026-01-01T00:00:00Z
         changed  2026-01-01T00:00:01Z
         kept     for 60 s after its creation
-    "#]],
+    "]],
     );
     check(
         &["tasks", "show", "t-ask"],
         0,
-        expect![[r#"
+        expect![[r"
         task     t-ask
         status   input_required
         created  2026-01-01T00:00:00Z
@@ -86,7 +86,7 @@ fn a_task_is_shown_with_its_questions() {
         kept     for 60 s after its creation
         question q1: Your name?
         run `bowline tasks answer t-ask -- /bin/sh …` to answer
-    "#]],
+    "]],
     );
     check(
         &["tasks", "show", "t-ask", "--json"],
@@ -127,9 +127,9 @@ fn a_task_is_shown_with_its_questions() {
     check(
         &["tasks", "show", "t-none"],
         5,
-        expect![[r#"
+        expect![[r"
         error: the server does not know task `t-none`, or it has expired: no such task
-    "#]],
+    "]],
     );
 }
 
@@ -138,9 +138,9 @@ fn the_result_of_a_task_is_the_result_of_the_call() {
     check(
         &["tasks", "wait", "t-done"],
         0,
-        expect![[r#"
+        expect![[r"
         built
-    "#]],
+    "]],
     );
     check(
         &["tasks", "wait", "t-done", "--json"],
@@ -160,53 +160,54 @@ fn the_result_of_a_task_is_the_result_of_the_call() {
     check(
         &["tasks", "wait", "t-bad"],
         1,
-        expect![[r#"
+        expect![[r"
         no disk
-        error: tool `task` returned an error
-    "#]],
+        error: the tool returned an error
+    "]],
     );
     check(
         &["tasks", "wait", "t-failed"],
         5,
-        expect![[r#"
+        expect![[r"
         error: the server returned an error: crashed (-32050)
-    "#]],
+    "]],
     );
     check(
         &["tasks", "wait", "t-cancelled"],
         1,
-        expect![[r#"
+        expect![[r"
         error: task `t-cancelled` was cancelled
-    "#]],
+    "]],
     );
     check(
         &["tasks", "wait", "t-none"],
         5,
-        expect![[r#"
+        expect![[r"
         error: the server does not know task `t-none`, or it has expired: no such task
-    "#]],
+    "]],
     );
     check(
         &["tasks", "wait", "t-ask"],
         7,
-        expect![[r#"
+        expect![[r"
         error: the server requested input that this client cannot provide: method not found: elicitation/create (-32601) (task `t-ask`)
-    "#]],
+          the task asks for input: run the command in a terminal, or pass `--answers FILE`
+    "]],
     );
     check(
         &["tasks", "result", "t-done"],
         0,
-        expect![[r#"
+        expect![[r"
         built
-    "#]],
+    "]],
     );
     check(
         &["tasks", "result", "t-work"],
         1,
-        expect![[r#"
+        expect![[r"
         error: the task has not ended: working: half way
           run `bowline tasks wait t-work -- /bin/sh …` to wait for it
-    "#]],
+    "]],
     );
 }
 
@@ -215,9 +216,9 @@ fn questions_of_a_task_are_answered() {
     check(
         &["tasks", "answer", "t-ask", "--answers", "answers.json"],
         0,
-        expect![[r#"
+        expect![[r"
         answered 1 question
-    "#]],
+    "]],
     );
     check(
         &["tasks", "answer", "t-ask", "--answers", "answers.json", "--json"],
@@ -231,9 +232,9 @@ fn questions_of_a_task_are_answered() {
     check(
         &["tasks", "answer", "t-work"],
         0,
-        expect![[r#"
+        expect![[r"
         the task has no open questions
-    "#]],
+    "]],
     );
 }
 
@@ -242,25 +243,25 @@ fn tasks_are_cancelled_and_listed() {
     check(
         &["tasks", "cancel", "t-work"],
         0,
-        expect![[r#"
+        expect![[r"
         the server was asked to cancel the task
-    "#]],
+    "]],
     );
     check(
         &["tasks", "list"],
         5,
-        expect![[r#"
+        expect![[r"
         error: the server does not support `tasks/list`
           only servers of 2025-11-25 list tasks; use an id that `bowline call --detach` printed
-    "#]],
+    "]],
     );
     check(
         &["tasks", "list", "--revision", "2025-11-25"],
         0,
-        expect![[r#"
+        expect![[r"
         t-1  working: half way
         t-2  completed
-    "#]],
+    "]],
     );
     check(
         &["tasks", "list", "--revision", "2025-11-25", "--json"],
@@ -293,10 +294,10 @@ fn tasks_are_cancelled_and_listed() {
     check(
         &["tasks", "show"],
         2,
-        expect![[r#"
+        expect![[r"
         error: missing task id
           `bowline call --detach` prints the id of the task that it starts
-    "#]],
+    "]],
     );
 }
 
@@ -313,10 +314,10 @@ fn an_interrupted_wait_says_how_to_continue() {
     assert!(killed.success());
     let end: Vec<String> = lines.filter(|line| !line.contains("jsonrpc")).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    expect![[r#"
+    expect![[r"
         error: interrupted; the task goes on
           run `bowline tasks wait t-work -- /bin/sh …` to continue
           run `bowline tasks cancel t-work -- /bin/sh …` to cancel it
-    "#]]
+    "]]
     .assert_eq(&place.masked(&format!("{}\n", end.join("\n"))));
 }
