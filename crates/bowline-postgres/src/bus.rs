@@ -49,7 +49,8 @@ impl PostgresBus {
     pub(crate) async fn open(connector: Connector, namespace: &Namespace) -> Result<Self, StoreError> {
         let (waiting, messages) = mpsc::channel(WAITING);
         let hints = Hints::new();
-        let mut link = Link { connector, channel: format!("bowline.{namespace}"), hints: hints.clone(), messages };
+        let mut link =
+            Link { connector, channel: format!("bowline.{namespace}"), hints: hints.clone(), messages };
         let listening = link.listen().await?;
         let task = tokio::spawn(async move { link.run(listening).await }).abort_handle();
         Ok(Self { hints, waiting, task })
@@ -223,7 +224,8 @@ mod tests {
             append(&mut payloads, message);
         }
         assert!(payloads.len() > 1 && payloads.iter().all(|payload| payload.len() <= MAX_PAYLOAD));
-        let read: Vec<Message> = payloads.iter().flat_map(|payload| payload.lines()).filter_map(read).collect();
+        let read: Vec<Message> =
+            payloads.iter().flat_map(|payload| payload.lines()).filter_map(read).collect();
         assert_eq!(read, sent);
     }
 

@@ -153,7 +153,8 @@ impl Pool {
                 Some(connection) => connection,
                 None => self.connector.connect().await.map_err(Failure::NotSent)?,
             };
-            let parameters = parameters.iter().map(|(value, kind)| (*value, kind.clone())).collect::<Vec<_>>();
+            let parameters =
+                parameters.iter().map(|(value, kind)| (*value, kind.clone())).collect::<Vec<_>>();
             // A caller that stops waiting here drops the connection with the statement.
             let result = connection.client.query_typed(statement, &parameters).await;
             if !connection.client.is_closed() {

@@ -62,7 +62,8 @@ fn is_wrong(error: &tokio_postgres::Error) -> bool {
 pub(crate) fn connecting(error: tokio_postgres::Error) -> StoreError {
     let message = format!("cannot connect to PostgreSQL: {}", described(&error));
     // A wrong password, role or database stays wrong.
-    let wrong = error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
+    let wrong =
+        error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
     let failed = if wrong { StoreError::invalid(message) } else { StoreError::unavailable(message) };
     failed.with_source(error)
 }

@@ -27,8 +27,9 @@ pub(crate) async fn inspect(connector: &Connector) -> Result<Vec<Finding>, Store
         ("on", "off") => Finding::warning("durability", durability)
             .advice("a crash loses the last commits; set synchronous_commit = on"),
         ("on", _) => Finding::ok("durability", durability),
-        _ => Finding::error("durability", durability)
-            .advice("a crash can damage the database; set fsync = on"),
+        _ => {
+            Finding::error("durability", durability).advice("a crash can damage the database; set fsync = on")
+        }
     });
     let replica: bool = connection
         .client
@@ -39,10 +40,16 @@ pub(crate) async fn inspect(connector: &Connector) -> Result<Vec<Finding>, Store
     if replica {
         findings.push(Finding::error("role", "standby").advice("name the primary in the URL"));
     }
-    let rows = one(&connection, "SELECT reltuples::bigint::text FROM pg_class WHERE oid = 'bowline_records'::regclass")
-        .await?
-        .filter(|rows| !rows.starts_with('-'));
-    findings.push(Finding::ok("rows", rows.map_or_else(|| "not counted yet".to_owned(), |rows| format!("about {rows}"))));
+    let rows = one(
+        &connection,
+        "SELECT reltuples::bigint::text FROM pg_class WHERE oid = 'bowline_records'::regclass",
+    )
+    .await?
+    .filter(|rows| !rows.starts_with('-'));
+    findings.push(Finding::ok(
+        "rows",
+        rows.map_or_else(|| "not counted yet".to_owned(), |rows| format!("about {rows}")),
+    ));
     let oldest = one(
         &connection,
         "SELECT extract(epoch FROM max(clock_timestamp() - xact_start))::bigint::text FROM pg_stat_activity

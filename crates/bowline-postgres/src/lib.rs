@@ -36,8 +36,8 @@ mod url;
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimRequest, Finding, Group, Key, Limits, Namespace, NodeId, Owner, Put, PutError, Record, Records, StoreError,
-    Version,
+    ClaimRequest, Finding, Group, Key, Limits, Namespace, NodeId, Owner, Put, PutError, Record, Records,
+    StoreError, Version,
 };
 use futures_core::future::BoxFuture;
 
@@ -101,8 +101,11 @@ impl Options {
 
     /// Connects, and listens to hints.
     pub async fn open_bus(&self) -> Result<PostgresBus, StoreError> {
-        let connector =
-            Connector::new(self.address.hints.clone(), self.address.roots.as_ref(), self.statement_timeout())?;
+        let connector = Connector::new(
+            self.address.hints.clone(),
+            self.address.roots.as_ref(),
+            self.statement_timeout(),
+        )?;
         PostgresBus::open(connector, &self.namespace).await
     }
 

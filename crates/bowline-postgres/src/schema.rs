@@ -37,7 +37,10 @@ pub(crate) async fn prepare(connector: &Connector) -> Result<(), StoreError> {
     let failed = |error| Failure::Statement(error).of_read();
     let row = connection
         .client
-        .query_one("SELECT current_setting('server_version_num')::int, current_setting('server_version')", &[])
+        .query_one(
+            "SELECT current_setting('server_version_num')::int, current_setting('server_version')",
+            &[],
+        )
         .await
         .map_err(failed)?;
     if row.get::<_, i32>(0) < OLDEST_SERVER {
@@ -57,7 +60,8 @@ pub(crate) async fn prepare(connector: &Connector) -> Result<(), StoreError> {
     );
     connection.client.batch_execute(&create).await.map_err(|error| {
         let failure = Failure::Statement(error).of_read();
-        StoreError::invalid(format!("the tables of the store cannot be created: {failure}")).with_source(failure)
+        StoreError::invalid(format!("the tables of the store cannot be created: {failure}"))
+            .with_source(failure)
     })?;
     match format(&connection).await.map_err(failed)? {
         Some(FORMAT) => Ok(()),
@@ -70,11 +74,8 @@ pub(crate) async fn prepare(connector: &Connector) -> Result<(), StoreError> {
 
 /// The format of the tables that exist.
 async fn format(connection: &Connection) -> Result<Option<i32>, tokio_postgres::Error> {
-    let exists: bool = connection
-        .client
-        .query_one("SELECT to_regclass('bowline_format') IS NOT NULL", &[])
-        .await?
-        .get(0);
+    let exists: bool =
+        connection.client.query_one("SELECT to_regclass('bowline_format') IS NOT NULL", &[]).await?.get(0);
     if !exists {
         return Ok(None);
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, Expect, Group, Key, NodeId, Owner, Put, PutError,
-    Queue, Record, StoreError, Time, TtlChange, Version,
+    ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, Expect, Group, Key, NodeId, Owner, Put,
+    PutError, Queue, Record, StoreError, Time, TtlChange, Version,
 };
 use bytes::Bytes;
 use tokio_postgres::Row;
@@ -14,10 +14,12 @@ use crate::connection::{Parameter, Pool};
 use crate::failure::Failure;
 
 /// The columns of a record, in the order in which [`record`] reads them.
-const COLUMNS: &str = "r.key, r.value, r.version, r.node, r.claim, r.lapses, r.due, r.queue, r.grp, r.expires";
+const COLUMNS: &str =
+    "r.key, r.value, r.version, r.node, r.claim, r.lapses, r.due, r.queue, r.grp, r.expires";
 
 /// The clock, read once per statement: an index cannot be searched for a value that changes while it is searched.
-const CLOCK: &str = "clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now)";
+const CLOCK: &str =
+    "clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now)";
 
 /// The latest [`Time`].
 const LAST: &str = "9007199254740991";

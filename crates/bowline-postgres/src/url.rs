@@ -40,9 +40,12 @@ pub(crate) fn parse(url: &str, connect_timeout: Duration) -> Result<Address, Sto
     let mut kept = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
-            Some(("listen", value)) => listen = Some(decoded(value).ok_or_else(|| unfit("`listen` is not UTF-8"))?),
+            Some(("listen", value)) => {
+                listen = Some(decoded(value).ok_or_else(|| unfit("`listen` is not UTF-8"))?);
+            }
             Some(("sslrootcert", value)) => {
-                roots = Some(PathBuf::from(decoded(value).ok_or_else(|| unfit("`sslrootcert` is not UTF-8"))?));
+                roots =
+                    Some(PathBuf::from(decoded(value).ok_or_else(|| unfit("`sslrootcert` is not UTF-8"))?));
             }
             Some(("pool", value)) => {
                 let size = value.parse().ok().filter(|size| (1..=MAX_POOL).contains(size));
@@ -68,9 +71,8 @@ pub(crate) fn parse(url: &str, connect_timeout: Duration) -> Result<Address, Sto
     secure(&mut records);
     let hints = match listen {
         None => records.clone(),
-        Some(listen) => direct(&records, &listen).ok_or_else(|| {
-            unfit(&format!("`listen` is `host` or `host:port`, not `{listen}`"))
-        })?,
+        Some(listen) => direct(&records, &listen)
+            .ok_or_else(|| unfit(&format!("`listen` is `host` or `host:port`, not `{listen}`")))?,
     };
     Ok(Address { records, hints, roots, pool })
 }
@@ -101,7 +103,11 @@ fn direct(records: &Config, listen: &str) -> Option<Config> {
     if let Some(timeout) = records.get_connect_timeout() {
         config.connect_timeout(*timeout);
     }
-    config.ssl_mode(if records.get_ssl_mode() == SslMode::Require { SslMode::Require } else { SslMode::Prefer });
+    config.ssl_mode(if records.get_ssl_mode() == SslMode::Require {
+        SslMode::Require
+    } else {
+        SslMode::Prefer
+    });
     secure(&mut config);
     Some(config)
 }

@@ -13,8 +13,7 @@ pub(crate) struct Info(String);
 
 impl Info {
     pub(crate) async fn read(connection: &mut MultiplexedConnection) -> Result<Self, StoreError> {
-        let info: String =
-            redis::cmd("INFO").query_async(connection).await.map_err(failure::of_read)?;
+        let info: String = redis::cmd("INFO").query_async(connection).await.map_err(failure::of_read)?;
         Ok(Self(info))
     }
 
@@ -32,12 +31,18 @@ impl Info {
 
     /// Refuses a server that is too old or that throws records away.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let major = self.get("redis_version").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+        let major =
+            self.get("redis_version").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
         if major.is_some_and(|major| major < OLDEST) {
-            return Err(StoreError::invalid(format!("{} is too old; Redis {OLDEST} or later is needed", self.version())));
+            return Err(StoreError::invalid(format!(
+                "{} is too old; Redis {OLDEST} or later is needed",
+                self.version()
+            )));
         }
         if self.get("cluster_enabled") == Some("1") {
-            tracing::warn!("Redis is part of a cluster; a namespace is on one shard, and a move of it is not followed");
+            tracing::warn!(
+                "Redis is part of a cluster; a namespace is on one shard, and a move of it is not followed"
+            );
         }
         match self.get("maxmemory_policy") {
             None | Some("noeviction") => Ok(()),
@@ -50,19 +55,23 @@ impl Info {
     /// Warns of a server that keeps nothing.
     pub(crate) fn warn(&self) {
         if self.get("aof_enabled") == Some("0") {
-            tracing::warn!("Redis loses the latest records when it ends (appendonly no); set `appendonly yes`");
+            tracing::warn!(
+                "Redis loses the latest records when it ends (appendonly no); set `appendonly yes`"
+            );
         }
     }
 
-    pub(crate) fn findings(&self, appendfsync: Option<String>) -> Vec<Finding> {
+    pub(crate) fn findings(&self, appendfsync: Option<&str>) -> Vec<Finding> {
         let mut findings = vec![Finding::ok("version", self.version())];
         findings.push(match self.get("maxmemory_policy") {
             Some("noeviction") => Finding::ok("eviction policy", "noeviction"),
             Some(policy) => Finding::error("eviction policy", policy)
                 .advice("records are removed when memory is short; set `maxmemory-policy noeviction`"),
-            None => Finding::warning("eviction policy", "unknown").advice("make sure that it is `noeviction`"),
+            None => {
+                Finding::warning("eviction policy", "unknown").advice("make sure that it is `noeviction`")
+            }
         });
-        findings.push(match (self.get("aof_enabled"), appendfsync.as_deref()) {
+        findings.push(match (self.get("aof_enabled"), appendfsync) {
             (Some("1"), Some("always")) => Finding::ok("durability", "append-only file, written at once"),
             (Some("1"), fsync) => Finding::ok(
                 "durability",
@@ -75,9 +84,11 @@ impl Info {
         let replicas = self.get("connected_slaves").unwrap_or("0");
         findings.push(match (self.get("role"), replicas) {
             (Some("master") | None, "0") => Finding::ok("role", "primary without replicas"),
-            (Some("master") | None, replicas) => Finding::ok("role", format!("primary with {replicas} replicas")).advice(
-                "a failover can lose acknowledged writes; `wait=1` in the URL makes that less likely",
-            ),
+            (Some("master") | None, replicas) => {
+                Finding::ok("role", format!("primary with {replicas} replicas")).advice(
+                    "a failover can lose acknowledged writes; `wait=1` in the URL makes that less likely",
+                )
+            }
             (Some(role), _) => Finding::error("role", role).advice("name the primary in the URL"),
         });
         if let Some(memory) = self.get("used_memory_human") {
@@ -102,7 +113,8 @@ mod tests {
         assert!(error.to_string().contains("set `maxmemory-policy noeviction`"), "{error}");
         let error = info("redis_version:6.2.1 maxmemory_policy:noeviction").check().unwrap_err();
         assert_eq!(error.to_string(), "Redis 6.2.1 is too old; Redis 7 or later is needed");
-        let valkey = info("redis_version:7.2.4 valkey_version:8.1.0 maxmemory_policy:noeviction aof_enabled:0");
+        let valkey =
+            info("redis_version:7.2.4 valkey_version:8.1.0 maxmemory_policy:noeviction aof_enabled:0");
         assert!(valkey.check().is_ok());
         let findings = valkey.findings(None);
         assert_eq!(findings[0].value, "Valkey 8.1.0");

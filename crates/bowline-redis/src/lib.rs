@@ -39,8 +39,8 @@ mod url;
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, Expect, Finding, Group, Key, Limits, Namespace, NodeId,
-    Owner, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
+    ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, Expect, Finding, Group, Key, Limits,
+    Namespace, NodeId, Owner, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
 };
 use futures_core::future::BoxFuture;
 use redis::{Script, ScriptInvocation, Value};
@@ -144,7 +144,10 @@ struct Scripts {
 
 macro_rules! script {
     ($name:literal) => {
-        Script::new(concat!(include_str!("scripts/shared.lua"), include_str!(concat!("scripts/", $name, ".lua"))))
+        Script::new(concat!(
+            include_str!("scripts/shared.lua"),
+            include_str!(concat!("scripts/", $name, ".lua"))
+        ))
     };
 }
 
@@ -181,7 +184,7 @@ impl Redis {
         // Many providers forbid CONFIG.
         let config: redis::RedisResult<Vec<String>> =
             redis::cmd("CONFIG").arg("GET").arg("appendfsync").query_async(&mut connection).await;
-        Ok(info.findings(config.ok().and_then(|mut pair| pair.pop())))
+        Ok(info.findings(config.ok().and_then(|mut pair| pair.pop()).as_deref()))
     }
 
     fn call<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {

@@ -68,7 +68,9 @@ fn owner(node: u64, claim: &Value) -> Result<Owner, StoreError> {
 
 fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str, StoreError> {
     match value {
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).map_err(|_| damaged(&format!("the {what} is not UTF-8"))),
+        Value::BulkString(bytes) => {
+            std::str::from_utf8(bytes).map_err(|_| damaged(&format!("the {what} is not UTF-8")))
+        }
         _ => Err(damaged(&format!("no {what}"))),
     }
 }

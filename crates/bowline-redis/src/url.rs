@@ -43,7 +43,9 @@ pub(crate) fn parse(url: &str) -> Result<Address, StoreError> {
             Some(("protocol", _)) => kept.push(pair),
             _ => {
                 let name = pair.split('=').next().unwrap_or_default();
-                return Err(unfit(&format!("unknown parameter `{name}`; known are `wait` and `sslrootcert`")));
+                return Err(unfit(&format!(
+                    "unknown parameter `{name}`; known are `wait` and `sslrootcert`"
+                )));
             }
         }
     }
@@ -89,7 +91,10 @@ mod tests {
         check("redis://:canary@h?wait=many", "`wait` is 0 to 16, not `many`");
         check("redis://:canary@h:port", "invalid Redis URL");
         check("redis://:canary@h/database", "invalid Redis URL");
-        check("rediss://:canary@h?sslrootcert=/missing.pem", "the root certificates in /missing.pem cannot be read");
+        check(
+            "rediss://:canary@h?sslrootcert=/missing.pem",
+            "the root certificates in /missing.pem cannot be read",
+        );
     }
 
     #[test]

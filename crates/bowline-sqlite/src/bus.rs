@@ -53,11 +53,20 @@ impl SqliteBus {
             .map_err(failed)?;
         let (waiting, messages) = sync_channel(WAITING);
         let hints = Hints::new();
-        let thread =
-            Link { connection, namespace: namespace.to_owned(), origin, hints: hints.clone(), last, version: 0 };
-        thread::Builder::new().name("bowline-sqlite-hints".to_owned()).spawn(move || thread.run(&messages)).map_err(
-            |error| StoreError::unavailable(format!("no thread for hints: {error}")).with_source(error),
-        )?;
+        let thread = Link {
+            connection,
+            namespace: namespace.to_owned(),
+            origin,
+            hints: hints.clone(),
+            last,
+            version: 0,
+        };
+        thread::Builder::new()
+            .name("bowline-sqlite-hints".to_owned())
+            .spawn(move || thread.run(&messages))
+            .map_err(|error| {
+            StoreError::unavailable(format!("no thread for hints: {error}")).with_source(error)
+        })?;
         Ok(Self { hints, waiting })
     }
 }
@@ -114,9 +123,8 @@ impl Link {
 
     fn write(&self, batch: &[Message]) -> rusqlite::Result<()> {
         let transaction = self.connection.unchecked_transaction()?;
-        let mut insert = transaction.prepare_cached(
-            "INSERT INTO hints (namespace, origin, topic, hint) VALUES (?1, ?2, ?3, ?4)",
-        )?;
+        let mut insert = transaction
+            .prepare_cached("INSERT INTO hints (namespace, origin, topic, hint) VALUES (?1, ?2, ?3, ?4)")?;
         for message in batch {
             insert.execute(params![
                 self.namespace,
@@ -126,7 +134,8 @@ impl Link {
             ])?;
         }
         drop(insert);
-        transaction.execute("DELETE FROM hints WHERE number <= (SELECT max(number) FROM hints) - ?1", [KEPT])?;
+        transaction
+            .execute("DELETE FROM hints WHERE number <= (SELECT max(number) FROM hints) - ?1", [KEPT])?;
         transaction.commit()
     }
 
@@ -151,7 +160,8 @@ impl Link {
             self.last = number;
             if row.get(1)? {
                 let topic = Topic::new(row.get::<_, String>(2)?).ok();
-                let message = topic.and_then(|topic| Message::new(topic, row.get::<_, Vec<u8>>(3).ok()?).ok());
+                let message =
+                    topic.and_then(|topic| Message::new(topic, row.get::<_, Vec<u8>>(3).ok()?).ok());
                 self.hints.send(message.map_or(Heard::Gap, Heard::Message));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::{Key, PutError, Put, Records, StoreError, Time};
+use crate::{Key, Put, PutError, Records, StoreError, Time};
 
 /// How good a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,14 +81,14 @@ pub async fn measure(records: &dyn Records) -> Result<Vec<Finding>, StoreError> 
         let name = format!("check/{:016x}", fastrand::u64(..));
         let key = [Key::new(name).expect("hexadecimal digits are a key")];
         let started = Instant::now();
-        records.put(Put::create(key[0].clone(), "check", Duration::from_secs(60))).await.map_err(|error| {
-            match error {
+        records.put(Put::create(key[0].clone(), "check", Duration::from_secs(60))).await.map_err(
+            |error| match error {
                 PutError::Store(error) => error,
                 PutError::Conflict | PutError::NotHeld => {
                     StoreError::invalid(format!("a new record was refused: {error}"))
                 }
-            }
-        })?;
+            },
+        )?;
         writes.push(started.elapsed());
         let (before, started) = (wall_clock(), Instant::now());
         let read = records.get(&key).await?;
@@ -109,7 +109,8 @@ pub async fn measure(records: &dyn Records) -> Result<Vec<Finding>, StoreError> 
     let latency = |name, time: Duration| {
         let value = format!("{:.1} ms", time.as_secs_f64() * 1000.0);
         if time > SLOW {
-            Finding::warning(name, value).advice("every step of a task waits this long; place the store nearer")
+            Finding::warning(name, value)
+                .advice("every step of a task waits this long; place the store nearer")
         } else {
             Finding::ok(name, value)
         }
@@ -138,7 +139,10 @@ mod tests {
     async fn a_check_leaves_nothing_behind() {
         let store = Memory::new();
         let findings = measure(&store).await.unwrap();
-        assert_eq!(findings.iter().map(|finding| finding.name).collect::<Vec<_>>(), ["write", "read", "clock offset"]);
+        assert_eq!(
+            findings.iter().map(|finding| finding.name).collect::<Vec<_>>(),
+            ["write", "read", "clock offset"]
+        );
         assert!(findings.iter().all(|finding| finding.level == Level::Ok), "{findings:?}");
         tokio::time::pause();
         tokio::time::advance(std::time::Duration::from_secs(120)).await;

@@ -11,8 +11,8 @@ use futures_core::stream::BoxStream;
 use tokio::time::Instant;
 
 use crate::{
-    Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Expect, Group, Heard, Hints, Key, Message, NodeId, Owner,
-    Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
+    Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Expect, Group, Heard, Hints, Key, Message, NodeId,
+    Owner, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
 };
 
 /// How many bytes of keys and values a store has by default.

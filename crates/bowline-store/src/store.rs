@@ -146,7 +146,7 @@ impl Store {
     /// change when keys rotate.
     pub fn group_of(&self, kind: &str, principal: &str) -> Group {
         let digest = digest(&[self.namespace.as_str().as_bytes(), kind.as_bytes(), principal.as_bytes()]);
-        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         Group::new(format!("{kind}/{digest}")).unwrap_or_else(|_| {
             // Only a kind that is not a name itself ends here.
             Group::new(digest).expect("hexadecimal digits are a name")

@@ -15,9 +15,9 @@ pub(crate) enum Engine {
         full: bool,
     },
     #[cfg(feature = "postgres")]
-    Postgres(bowline_postgres::Options),
+    Postgres(Box<bowline_postgres::Options>),
     #[cfg(feature = "redis")]
-    Redis(bowline_redis::Options),
+    Redis(Box<bowline_redis::Options>),
 }
 
 /// An engine that is open.
@@ -26,9 +26,9 @@ pub(crate) enum Opened {
     #[cfg(feature = "sqlite")]
     Sqlite(bowline_sqlite::Sqlite),
     #[cfg(feature = "postgres")]
-    Postgres(bowline_postgres::Postgres),
+    Postgres(Box<bowline_postgres::Postgres>),
     #[cfg(feature = "redis")]
-    Redis(bowline_redis::Redis),
+    Redis(Box<bowline_redis::Redis>),
 }
 
 impl Engine {
@@ -72,24 +72,30 @@ impl Engine {
         }
     }
 
-    #[cfg_attr(not(any(feature = "postgres", feature = "redis")), expect(unused_variables, clippy::unused_async))]
+    #[cfg_attr(
+        not(any(feature = "postgres", feature = "redis")),
+        expect(unused_variables, clippy::unused_async)
+    )]
     pub(crate) async fn open(&self, namespace: &Namespace, deadline: Duration) -> Result<Opened, StoreError> {
         Ok(match self {
             Self::Memory => Opened::Memory(Memory::new()),
             #[cfg(feature = "sqlite")]
             Self::Sqlite { path, full } => Opened::Sqlite(sqlite_options(namespace, *full).open(path)?),
             #[cfg(feature = "postgres")]
-            Self::Postgres(options) => {
-                Opened::Postgres(options.clone().namespace(namespace.clone()).deadline(deadline).open().await?)
-            }
+            Self::Postgres(options) => Opened::Postgres(Box::new(
+                options.as_ref().clone().namespace(namespace.clone()).deadline(deadline).open().await?,
+            )),
             #[cfg(feature = "redis")]
-            Self::Redis(options) => {
-                Opened::Redis(options.clone().namespace(namespace.clone()).deadline(deadline).open().await?)
-            }
+            Self::Redis(options) => Opened::Redis(Box::new(
+                options.as_ref().clone().namespace(namespace.clone()).deadline(deadline).open().await?,
+            )),
         })
     }
 
-    #[cfg_attr(not(any(feature = "postgres", feature = "redis")), expect(unused_variables, clippy::unused_async))]
+    #[cfg_attr(
+        not(any(feature = "postgres", feature = "redis")),
+        expect(unused_variables, clippy::unused_async)
+    )]
     pub(crate) async fn open_bus(
         &self,
         namespace: &Namespace,
@@ -100,13 +106,13 @@ impl Engine {
             #[cfg(feature = "sqlite")]
             Self::Sqlite { path, full } => Arc::new(sqlite_options(namespace, *full).open_bus(path)?),
             #[cfg(feature = "postgres")]
-            Self::Postgres(options) => {
-                Arc::new(options.clone().namespace(namespace.clone()).deadline(deadline).open_bus().await?)
-            }
+            Self::Postgres(options) => Arc::new(
+                options.as_ref().clone().namespace(namespace.clone()).deadline(deadline).open_bus().await?,
+            ),
             #[cfg(feature = "redis")]
-            Self::Redis(options) => {
-                Arc::new(options.clone().namespace(namespace.clone()).deadline(deadline).open_bus().await?)
-            }
+            Self::Redis(options) => Arc::new(
+                options.as_ref().clone().namespace(namespace.clone()).deadline(deadline).open_bus().await?,
+            ),
         })
     }
 }
@@ -118,9 +124,9 @@ impl Opened {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(records) => Arc::new(records),
             #[cfg(feature = "postgres")]
-            Self::Postgres(records) => Arc::new(records),
+            Self::Postgres(records) => Arc::new(*records),
             #[cfg(feature = "redis")]
-            Self::Redis(records) => Arc::new(records),
+            Self::Redis(records) => Arc::new(*records),
         }
     }
 
@@ -169,12 +175,12 @@ fn sqlite(rest: &str) -> Result<Engine, StoreError> {
 
 #[cfg(feature = "postgres")]
 fn postgres(url: &str) -> Result<Engine, StoreError> {
-    bowline_postgres::Options::new(url).map(Engine::Postgres)
+    bowline_postgres::Options::new(url).map(Box::new).map(Engine::Postgres)
 }
 
 #[cfg(feature = "redis")]
 fn redis(url: &str) -> Result<Engine, StoreError> {
-    bowline_redis::Options::new(url).map(Engine::Redis)
+    bowline_redis::Options::new(url).map(Box::new).map(Engine::Redis)
 }
 
 #[cfg(not(feature = "sqlite"))]

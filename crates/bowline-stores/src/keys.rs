@@ -78,7 +78,11 @@ mod tests {
         ];
         let sealed = key_ring([spellings[0]]).unwrap().seal(&[3; 32], b"context", b"plain");
         for spelling in spellings {
-            assert_eq!(key_ring([spelling]).unwrap().open(b"context", &sealed, 100).unwrap(), b"plain", "{spelling}");
+            assert_eq!(
+                key_ring([spelling]).unwrap().open(b"context", &sealed, 100).unwrap(),
+                b"plain",
+                "{spelling}"
+            );
         }
     }
 

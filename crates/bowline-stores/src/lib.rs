@@ -33,8 +33,8 @@ mod engine;
 mod keys;
 
 use bowline_proto::seal::KeyRing;
-pub use bowline_store::{ErrorKind, Finding, Level, Limits, Namespace, Reach, Store, StoreError};
 use bowline_store::measure;
+pub use bowline_store::{ErrorKind, Finding, Level, Limits, Namespace, Reach, Store, StoreError};
 
 use engine::Engine;
 pub use keys::{InvalidKey, key_ring};
@@ -173,7 +173,8 @@ mod tests {
 
     #[tokio::test]
     async fn errors_say_which_urls_there_are() {
-        check("mysql://canary@host", "`mysql:` is not a store; use `memory:`, `sqlite:PATH`, `postgres://…`").await;
+        check("mysql://canary@host", "`mysql:` is not a store; use `memory:`, `sqlite:PATH`, `postgres://…`")
+            .await;
         check("", "`` is not a store").await;
         check("state.db", "is not a store").await;
         check("memory:x", "`memory:` has nothing after the colon").await;
@@ -185,7 +186,8 @@ mod tests {
         check("postgres://ann:canary@127.0.0.1:1/state", "needs at least one key (`postgres`)").await;
         check("rediss://:canary@127.0.0.1:1", "needs at least one key (`rediss`)").await;
         // With a key it gets as far as the connection.
-        let options = StoreOptions::new("postgres://ann:canary@127.0.0.1:1/state").keys(KeyRing::new(Key::new([1; 32])));
+        let options = StoreOptions::new("postgres://ann:canary@127.0.0.1:1/state")
+            .keys(KeyRing::new(Key::new([1; 32])));
         assert!(!format!("{options:?}").contains("canary"));
         let error = options.open().await.unwrap_err().to_string();
         assert!(error.contains("cannot connect to PostgreSQL"), "{error}");
@@ -202,6 +204,7 @@ mod tests {
         let durability = findings.iter().find(|finding| finding.name == "durability").unwrap();
         assert_eq!(durability.value, "survives a power failure");
         check("sqlite:", "`sqlite:` needs the path of a file").await;
-        check("sqlite:state.db?sync=full", "unknown parameter `sync=full`; known is `synchronous=full`").await;
+        check("sqlite:state.db?sync=full", "unknown parameter `sync=full`; known is `synchronous=full`")
+            .await;
     }
 }

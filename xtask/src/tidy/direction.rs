@@ -33,7 +33,8 @@ const TABLE: &[(&str, May)] = &[
     (
         HOST,
         May::Use(&[
-            TYPES, PROTO, SERVER, CLIENT, HTTP, AUTH, STORE, STORES, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH,
+            TYPES, PROTO, SERVER, CLIENT, HTTP, AUTH, STORE, STORES, TEXT, CONFIG, POLICY, MODELS, TELEMETRY,
+            SEARCH,
         ]),
     ),
     (TRANSCRIPT, May::Use(&[TYPES])),
@@ -45,8 +46,8 @@ const TABLE: &[(&str, May)] = &[
     (
         CLI,
         May::Use(&[
-            TYPES, PROTO, SERVER, CLIENT, HTTP, STORE, STORES, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH, HOST,
-            SERVERS, TRANSCRIPT, FILES, INSPECTOR,
+            TYPES, PROTO, SERVER, CLIENT, HTTP, STORE, STORES, TEXT, CONFIG, POLICY, MODELS, TELEMETRY,
+            SEARCH, HOST, SERVERS, TRANSCRIPT, FILES, INSPECTOR,
         ]),
     ),
 ];

@@ -14,6 +14,7 @@ async fn what_was_acknowledged_survives_and_hints_come_back() {
     kit::acknowledged_writes_survive(store, 3, restart).await;
 
     let options = options(&std::env::var("BOWLINE_STORE_REDIS").unwrap()).namespace(namespace());
-    let ends = (Arc::new(options.open_bus().await.unwrap()) as _, Arc::new(options.open_bus().await.unwrap()) as _);
+    let ends =
+        (Arc::new(options.open_bus().await.unwrap()) as _, Arc::new(options.open_bus().await.unwrap()) as _);
     kit::a_lost_connection_is_a_gap(ends, restart).await;
 }

@@ -46,6 +46,9 @@ async fn a_write_without_its_replicas_is_unknown() {
     let store = options.open().await.unwrap();
     let key = Key::new("a").unwrap();
     let result = store.put(Put::create(key.clone(), "1", std::time::Duration::from_secs(60))).await;
-    assert!(matches!(&result, Err(PutError::Store(error)) if error.kind() == ErrorKind::Unknown), "{result:?}");
+    assert!(
+        matches!(&result, Err(PutError::Store(error)) if error.kind() == ErrorKind::Unknown),
+        "{result:?}"
+    );
     assert!(store.get(&[key]).await.unwrap()[0].is_some());
 }

@@ -73,7 +73,8 @@ macro_rules! bus_tests {
     (@cases $open:path: $($case:ident)*) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $case() {
-            let Some(ends) = $open().await else { return };
+            let open = $open;
+            let Some(ends) = open().await else { return };
             $crate::kit::$case(ends).await;
         }
     )* };

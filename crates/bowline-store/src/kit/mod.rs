@@ -79,7 +79,8 @@ macro_rules! contract_tests {
     (@cases $open:path: $($case:ident)*) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $case() {
-            let opened: Option<std::sync::Arc<dyn $crate::Records>> = $open().await.into();
+            let open = $open;
+            let opened: Option<std::sync::Arc<dyn $crate::Records>> = open().await.into();
             if let Some(store) = opened {
                 $crate::kit::$case(store).await;
             }

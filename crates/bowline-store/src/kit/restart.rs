@@ -59,7 +59,8 @@ pub async fn acknowledged_writes_survive<F: Future<Output = ()>>(
     }
     // Each kill happens in the middle of work: after more was acknowledged, with eight writes under way.
     for round in 1..=restarts {
-        super::eventually("writes are acknowledged", async || count.load(Ordering::Relaxed) >= round * 100).await;
+        super::eventually("writes are acknowledged", async || count.load(Ordering::Relaxed) >= round * 100)
+            .await;
         restart().await;
     }
     let before = count.load(Ordering::Relaxed);
@@ -84,7 +85,10 @@ pub async fn acknowledged_writes_survive<F: Future<Output = ()>>(
 }
 
 /// After a lost connection a subscriber gets a gap, and then hints again.
-pub async fn a_lost_connection_is_a_gap<F: Future<Output = ()>>((one, two): Ends, restart: impl FnOnce() -> F) {
+pub async fn a_lost_connection_is_a_gap<F: Future<Output = ()>>(
+    (one, two): Ends,
+    restart: impl FnOnce() -> F,
+) {
     let mut stream = two.subscribe();
     let mut other = one.subscribe();
     restart().await;

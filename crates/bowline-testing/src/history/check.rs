@@ -57,7 +57,9 @@ pub(super) fn all(entries: &[Entry]) -> Vec<Violation> {
                 {
                     broken(
                         Rule::H2,
-                        format!("task {task} ended at {seen} as {how:?} and was {status:?} as {outcome:?} at {at}"),
+                        format!(
+                            "task {task} ended at {seen} as {how:?} and was {status:?} as {outcome:?} at {at}"
+                        ),
                     );
                 }
                 if *status == Status::Ended && known.ended.is_none() {
@@ -102,7 +104,10 @@ pub(super) fn all(entries: &[Entry]) -> Vec<Violation> {
                 }
                 let first = values.entry((task, step)).or_insert(value);
                 if *first != value {
-                    broken(Rule::H3, format!("step {step} of task {task} has the values {first} and {value}"));
+                    broken(
+                        Rule::H3,
+                        format!("step {step} of task {task} has the values {first} and {value}"),
+                    );
                 }
             }
             Event::StateUsed { state, call } => {
@@ -119,7 +124,9 @@ pub(super) fn all(entries: &[Entry]) -> Vec<Violation> {
                         broken(Rule::H6, format!("stream {stream} went on after {last} with {number}"));
                         *last = *number;
                     }
-                    None => broken(Rule::H6, format!("stream {stream} went on with {number} after its error")),
+                    None => {
+                        broken(Rule::H6, format!("stream {stream} went on with {number} after its error"));
+                    }
                 }
             }
             Event::StreamBroken { stream } => _ = streams.insert(stream, None),
@@ -195,14 +202,25 @@ mod tests {
         let ran = Event::StepRan { task: text("t"), step: text("s") };
         let ended = Event::AttemptEnded { task: text("t"), claim: text("1") };
         check(
-            &[created(), started("1", 0), ran, used("v"), ended, read(8, Status::Ended, Some("v")), Event::Quiet],
+            &[
+                created(),
+                started("1", 0),
+                ran,
+                used("v"),
+                ended,
+                read(8, Status::Ended, Some("v")),
+                Event::Quiet,
+            ],
             &[],
         );
     }
 
     #[test]
     fn every_rule_finds_its_violation() {
-        check(&[created(), Event::Unknown { task: text("t"), principal: text("ann"), asked: 1 }], &[Rule::H1]);
+        check(
+            &[created(), Event::Unknown { task: text("t"), principal: text("ann"), asked: 1 }],
+            &[Rule::H1],
+        );
         check(&[read(0, Status::Ended, Some("a")), read(1, Status::Working, None)], &[Rule::H2]);
         check(&[read(0, Status::Ended, Some("a")), read(1, Status::Ended, Some("b"))], &[Rule::H2]);
         check(&[used("v")], &[Rule::H3]);
@@ -217,8 +235,13 @@ mod tests {
         check(&[event(1), Event::StreamBroken { stream: text("x") }, event(2)], &[Rule::H6]);
         check(&[Event::Sent { request: text("1") }], &[Rule::H7]);
         check(&[created(), Event::Quiet, read(40_000, Status::Working, None)], &[Rule::H8]);
-        let foreign =
-            Event::Read { task: text("t"), principal: text("bob"), asked: 1, status: Status::Working, outcome: None };
+        let foreign = Event::Read {
+            task: text("t"),
+            principal: text("bob"),
+            asked: 1,
+            status: Status::Working,
+            outcome: None,
+        };
         check(&[created(), foreign], &[Rule::H9]);
     }
 
@@ -230,7 +253,14 @@ mod tests {
         check(&[started("1", 0), started("2", 1)], &[]);
         check(&[started("1", 0), Event::NodeDied { node: text("n") }, started("2", 0)], &[]);
         // The read was under way when the task ended.
-        check(&[read(0, Status::Working, None), read(2, Status::Ended, Some("a")), read(1, Status::Working, None)], &[]);
+        check(
+            &[
+                read(0, Status::Working, None),
+                read(2, Status::Ended, Some("a")),
+                read(1, Status::Working, None),
+            ],
+            &[],
+        );
     }
 
     #[test]

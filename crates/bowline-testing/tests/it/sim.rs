@@ -93,8 +93,10 @@ impl Node {
             // Living owners renew first after an outage.
             let lapsed = connected.is_some_and(|since| since.elapsed() >= LEASE);
             if free > 0 && self.is_fresh() {
-                let request =
-                    ClaimRequest::new(self.id, [Queue::new("q").unwrap()]).limit(free).lease(LEASE).lapsed(lapsed);
+                let request = ClaimRequest::new(self.id, [Queue::new("q").unwrap()])
+                    .limit(free)
+                    .lease(LEASE)
+                    .lapsed(lapsed);
                 for record in self.store.claim(request).await.unwrap_or_default() {
                     self.begin(record);
                 }
@@ -207,7 +209,11 @@ impl Node {
 
     fn used(&self, task: &str, step: usize, record: &Record) -> String {
         let value = String::from_utf8(record.value.to_vec()).unwrap();
-        self.run.record(Event::StepUsed { task: task.to_owned(), step: step.to_string(), value: value.clone() });
+        self.run.record(Event::StepUsed {
+            task: task.to_owned(),
+            step: step.to_string(),
+            value: value.clone(),
+        });
         value
     }
 
@@ -241,12 +247,20 @@ async fn client(run: Run, number: usize) {
         let answer: Result<Vec<Option<Record>>, StoreError> = store.get(&[key(&task)]).await;
         match answer.map(|mut records| records.pop().flatten()) {
             Err(_) => {}
-            Ok(None) => run.record(Event::Unknown { task: task.clone(), principal: principal.clone(), asked }),
+            Ok(None) => {
+                run.record(Event::Unknown { task: task.clone(), principal: principal.clone(), asked });
+            }
             Ok(Some(record)) => {
                 let value = String::from_utf8(record.value.to_vec()).unwrap();
                 let outcome = value.strip_prefix("done ").map(str::to_owned);
                 let status = if outcome.is_some() { Status::Ended } else { Status::Working };
-                run.record(Event::Read { task: task.clone(), principal: principal.clone(), asked, status, outcome });
+                run.record(Event::Read {
+                    task: task.clone(),
+                    principal: principal.clone(),
+                    asked,
+                    status,
+                    outcome,
+                });
             }
         }
         sleep(Duration::from_secs(2)).await;
@@ -313,7 +327,8 @@ fn has_ended(history: &History, number: usize) -> bool {
 
 /// Runs one seed on its own runtime with paused time.
 fn history_of(seed: u64) -> Arc<History> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     fastrand::seed(seed);
     runtime.block_on(simulate(seed))
 }
