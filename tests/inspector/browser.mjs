@@ -38,7 +38,10 @@ export const world = {
   binary, context, page, host, home, complaints, assert, gateway: `http://127.0.0.1:${port}/mcp`, environment,
   /** Opens the link once and goes to a place. */
   async open(hash = "#/", target = page) {
-    if (!target.url().startsWith(`${host.origin}/`) || target.url().includes("/open")) {
+    const isOpen = target.url().startsWith(`${host.origin}/`) && !target.url().includes("/open") && (await target.evaluate(() => localStorage.getItem("bowline.key") !== null));
+    // The pointer stays away from lists, because they stand still while it is over them.
+    await target.mouse.move(2, 2);
+    if (!isOpen) {
       await target.goto(host.link);
       await target.waitForURL(`${host.origin}/`);
       await target.waitForSelector("#live[data-state=live]");
@@ -52,6 +55,12 @@ export const world = {
     const reply = await fetch(where, { method: "POST", headers: { "Content-Type": "application/json", Authorization: `Bearer ${localStorage.getItem("bowline.key")}` }, body: JSON.stringify(what) });
     return { status: reply.status, body: await reply.json().catch(() => null) };
   }, [path, body]),
+  /** Declines every question that waits. */
+  async declineAll() {
+    for (const question of (await world.api("/api/query", { query: "inbox" })).body.waiting) {
+      await world.api("/api/act", { action: "answer", question: question.id, answer: { kind: "decline", scope: "once" } });
+    }
+  },
   shot: (name) => page.screenshot({ path: join(shots, `${name}.png`) }),
 };
 

@@ -103,7 +103,7 @@ export async function launch() {
 export function watch(page, complaints) {
   page.on("console", (message) => {
     // A refused key and a lost connection are states that tests cause on purpose; the browser reports each as an error.
-    if (message.type() === "error" && !/Failed to load resource|net::ERR_|status of 40[0-9]/.test(message.text())) complaints.push(`console: ${message.text()}`);
+    if (message.type() === "error" && !/Failed to load resource|net::ERR_|status of 40[0-9]|Access to fetch at/.test(message.text())) complaints.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
   page.on("request", (request) => {

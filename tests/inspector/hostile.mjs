@@ -70,7 +70,7 @@ export function hostile(world) {
     await page.locator(".item-name", { hasText: "huge" }).waitFor();
     const [width, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     assert.ok(width <= inner, `${width} > ${inner}`);
-    assert.ok(await page.locator("[data-run]").isVisible());
+    await page.locator("[data-run]").waitFor({ timeout: WAIT });
   });
 
   test("a_copied_command_is_inert", async () => {

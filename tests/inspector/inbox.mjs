@@ -7,6 +7,8 @@ export function inbox(world) {
   const waiting = async () => (await world.api("/api/query", { query: "inbox" })).body.waiting;
 
   test("an_empty_inbox_says_what_would_arrive", async () => {
+    await world.open("#/");
+    await world.declineAll();
     await world.open("#/inbox");
     await page.getByText("Nothing waits for you").waitFor({ timeout: WAIT });
     await world.shot("inbox-empty-light-1280");

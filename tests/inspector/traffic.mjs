@@ -70,7 +70,8 @@ export function traffic(world) {
     await page.locator("[data-run]").click();
     await page.getByText("Waiting for you in the Inbox").waitFor({ timeout: WAIT });
     await world.shot("explore-waiting-light-1280");
-    await page.evaluate(() => { location.hash = "#/inbox"; });
+    const question = await until("the form", async () => (await world.api("/api/query", { query: "inbox" })).body.waiting.find((each) => each.asks.kind === "form")?.id);
+    await page.evaluate((id) => { location.hash = `#/inbox/${id}`; }, question);
     await page.getByText("What is your name?").waitFor();
     await page.getByLabel("Name").fill("Ada");
     const send = page.locator(".answer").getByRole("button", { name: "Send" });

@@ -1,5 +1,5 @@
 // The form of one item: fields and JSON are two views of one value, with the errors of the host at their fields.
-import { cleanup, computed, effect, signal } from "../core/signal.js";
+import { cleanup, computed, effect, signal, untracked } from "../core/signal.js";
 import { h, icon, show } from "../core/dom.js";
 import { act, grade, query } from "../core/api.js";
 import { segmentTabs } from "../core/dialog.js";
@@ -36,6 +36,8 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
   const attempted = signal(false);
   const asking = signal(false);
   const failure = signal("");
+  /** Grows when the value was changed as a whole, so that the fields are drawn again. */
+  const edited = signal(0);
   const hasFields = plan.root.input.kind !== "object" || plan.root.input.fields.length > 0 || plan.root.input.open;
   const destructive = entry.hints.includes("destructive");
 
@@ -124,7 +126,9 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
         const next = parseExact(area.value);
         text.set(area.value);
         textProblem.set(next === undefined ? "This is not JSON yet" : "");
-        if (next !== undefined) value.set(next);
+        if (next === undefined) return;
+        value.set(next);
+        edited.update((n) => n + 1);
       } });
     return h("div", null, area, show(textProblem, () => h("p", { class: "problem" }, icon("alert"), textProblem)),
       () => visible().map((problem) => h("p", { class: "problem" }, icon("alert"), h("code", null, problem.pointer || "/"), " ", problem.message)));
@@ -145,13 +149,17 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
           const chosen = memory.calls[Number(/** @type {HTMLSelectElement} */ (event.target).value)];
           if (!chosen) return;
           value.set(chosen.value);
+          edited.update((n) => n + 1);
           text.set(stringifyExact(chosen.value, "\n"));
           call.set(chosen.call);
         } }, () => {
           call();
           return [...memory.calls.keys()].reverse().map((index) => h("option", { value: String(index) }, `Call at ${clock(memory.calls[index]?.at ?? 0).slice(0, 8)}`));
         })))) : h("p", { class: "muted" }, "It takes no arguments."),
-    hasFields ? show(() => mode() === "json", source, fields) : null,
+    hasFields ? [show(() => mode() === "json", source), h("div", { class: "form-fields", hidden: () => mode() === "json" }, () => {
+      edited();
+      return untracked(fields);
+    })] : null,
     () => (mode() === "form" ? stray().map((problem) => h("p", { class: "problem" }, icon("alert"), problem.message)) : null),
     short ? null : options(memory),
     show(failure, () => h("div", { class: "callout error", role: "alert" }, icon("alert"), h("div", null, failure))),

@@ -211,7 +211,7 @@ function body(item, edit, closed) {
         h("code", { class: "visit-url" }, ...told(target.text)),
         ...target.warnings.map((warning) => h("p", { class: "warn status" }, icon("alert"), warning))));
     }
-    case "roots": return h("ul", { class: "quote mono" }, ...asks.roots.map((root) => h("li", null, ...told(root))));
+    case "roots": return asks.roots.length === 0 ? h("p", { class: "muted" }, "The list of folders is empty.") : h("ul", { class: "quote mono" }, ...asks.roots.map((root) => h("li", null, ...told(root))));
   }
 }
 
