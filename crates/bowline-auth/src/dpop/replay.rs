@@ -15,6 +15,9 @@ pub const MAX_PER_KEY: usize = 10_000;
 /// At most this many proofs of one key are remembered in all.
 pub const MAX_PER_KEY_WITH_NONCE: usize = 25_000;
 
+/// The digest of a proof, and the thumbprint of its key.
+type Remembered = ([u8; 32], Arc<str>);
+
 /// The proofs that were accepted and could be sent again.
 #[derive(Debug, Default)]
 pub struct Replay {
@@ -22,7 +25,7 @@ pub struct Replay {
     /// The number of remembered proofs of each key, by its thumbprint.
     per_key: HashMap<Arc<str>, usize>,
     /// The same digests and their keys, by the time after which they can be forgotten.
-    expiring: BTreeMap<u64, Vec<([u8; 32], Arc<str>)>>,
+    expiring: BTreeMap<u64, Vec<Remembered>>,
 }
 
 /// Whether a proof may be accepted.

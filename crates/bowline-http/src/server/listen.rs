@@ -107,7 +107,7 @@ impl ListenSlot {
         // A URI is stored as wanted, as subscribed, and once more when it changed.
         let uris = filter.resource_subscriptions.iter().flatten();
         let bytes: usize = uris.map(|uri| 3 * (uri.len() + EVENT_OVERHEAD)).sum();
-        let user = principal.as_ref().map(user_of);
+        let user = principal.map(|principal| user_of(&principal));
         let per_caller = match &user {
             Some(_) => shared.options.max_listens_per_principal,
             None => usize::MAX,
