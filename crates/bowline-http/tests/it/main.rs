@@ -33,4 +33,5 @@ mod retention;
 mod shared_sessions;
 mod shutdown;
 mod socket;
+mod tasks;
 mod wire;

@@ -600,6 +600,29 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_tasks_is_offered_only_to_clients_that_can_be_told_apart() {
+        // proves: TASK-55
+        let declared = |principal: Option<&str>, subscriber: Subscriber| {
+            let mut profile = Profile::new(Implementation::new("s", "1"), KeyRing::new(Key::new([7; 32])));
+            let tasks = bowline_types::ServerTasksCapability::new()
+                .list(bowline_types::RawMap::new())
+                .cancel(bowline_types::RawMap::new());
+            profile.capabilities = ServerCapabilities::new().tasks(tasks);
+            let mut session = ServerSession::<()>::new(Arc::new(profile), principal.map(Arc::from));
+            session.set_subscriber(subscriber);
+            let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+            match session.accept(envelope::parse(&Bytes::from_static(hello.as_bytes())), || 0) {
+                Inbound::Reply(reply) => String::from_utf8_lossy(&reply).into_owned(),
+                other => panic!("expected a reply, got {other:?}"),
+            }
+        };
+        let with_list = r#""tasks":{"list":{},"cancel":{}}"#;
+        assert!(declared(None, Subscriber::WithoutTokens).contains(with_list));
+        assert!(declared(Some("ada"), Subscriber::Http(None)).contains(with_list));
+        assert!(declared(None, Subscriber::Http(None)).contains(r#""tasks":{"cancel":{}}"#));
+    }
+
+    #[test]
     fn a_cancellation_returns_what_was_attached_to_the_call() {
         let mut session = session::<&str>(Ids::Unique);
         let ticket = call(&mut session);

@@ -184,6 +184,21 @@ impl Table {
         Ok(Some(Found { record, version: row.version, owner: row.owner }))
     }
 
+    /// Reads several tasks at once. `None` for those that do not exist or cannot be read.
+    pub(crate) async fn read_all(&self, ids: &[String]) -> Result<Vec<Option<TaskRecord>>, RpcError> {
+        // An id that cannot be one is looked up under a name that no task has.
+        let keys: Vec<Key> =
+            ids.iter().map(|id| self.key(id).unwrap_or_else(|| self.part("none", "none"))).collect();
+        let rows = self.records().get(&keys).await.map_err(|error| unavailable(&error))?;
+        let decode = |row: bowline_store::Record| {
+            self.clock.observe(row.read_at);
+            let mut record = TaskRecord::decode(&row.value).ok()?;
+            let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
+            Some(record)
+        };
+        Ok(rows.into_iter().map(|row| row.and_then(decode)).collect())
+    }
+
     /// Applies an event to a task and writes it. A record that others change meanwhile is read again.
     pub(crate) async fn apply(&self, id: &str, event: &Event) -> Result<TaskRecord, NotApplied> {
         let mut last = None;
@@ -204,12 +219,12 @@ impl Table {
                     self.announce(&record, effects);
                     return Ok(record);
                 }
-                Err(PutError::Conflict | PutError::NotHeld) => {}
                 // An unconfirmed write may have arrived: the next read shows it, and events can be repeated.
                 Err(PutError::Store(error)) if error.kind() == ErrorKind::Invalid => {
                     return Err(NotApplied::Failed(unavailable(&error)));
                 }
                 Err(PutError::Store(error)) => last = Some(error),
+                // Somebody else was faster.
                 Err(_) => {}
             }
             sleep(backoff(attempt)).await;
@@ -222,6 +237,13 @@ impl Table {
     pub(crate) fn announce(&self, record: &TaskRecord, effects: Effects) {
         if record.is_terminal() {
             self.closed();
+            #[cfg(feature = "tracing")]
+            tracing::info!(
+                task = record.id,
+                tool = record.tool,
+                status = bowline_proto::task::view_2026::status(record).as_str(),
+                "a task ended"
+            );
         }
         if effects.is_visible {
             self.changed(&record.id);

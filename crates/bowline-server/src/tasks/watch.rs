@@ -111,12 +111,12 @@ impl Follower {
 
     /// Returns the tasks among these that the client may see.
     pub(crate) async fn visible(&self, ids: &[String]) -> Vec<String> {
+        let read = self.table.read_all(ids).await.unwrap_or_default();
+        let is_callers =
+            |record: &TaskRecord| record.caller.principal.as_deref() == self.principal.as_deref();
         let mut visible: Vec<String> = Vec::new();
-        for id in ids {
-            if !visible.contains(id)
-                && let Ok(Some(found)) = self.table.read(id).await
-                && found.record.caller.principal.as_deref() == self.principal.as_deref()
-            {
+        for (id, read) in ids.iter().zip(read) {
+            if read.as_ref().is_some_and(is_callers) && !visible.contains(id) {
                 visible.push(id.clone());
             }
         }
@@ -186,12 +186,11 @@ impl Follower {
         while !ids.is_empty() {
             let mut records = Vec::new();
             let mut ended = Vec::new();
-            for id in &ids {
-                match self.table.read(id).await {
-                    Ok(Some(found)) => records.push(found.record),
-                    Ok(None) => ended.push(id.clone()),
-                    // Looks again when it is time to.
-                    Err(_) => {}
+            // If the store is not available, it looks again when it is time to.
+            for (id, read) in ids.iter().zip(self.table.read_all(&ids).await.unwrap_or_default()) {
+                match read {
+                    Some(record) => records.push(record),
+                    None => ended.push(id.clone()),
                 }
             }
             let wait = until_deadline(records.iter(), self.table.clock.now());

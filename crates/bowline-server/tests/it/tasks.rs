@@ -297,7 +297,7 @@ async fn a_cancelled_task_stays_cancelled_and_its_work_stops() {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_of_others_do_not_exist() {
-    // proves: TASKX-37, TASKX-38, TASKX-56, TASKX-57, TASKX-44
+    // proves: TASKX-37, TASKX-38, TASKX-56, TASKX-57, TASKX-44, TASK-54
     let server = server().build().unwrap();
     let (mut ada, mut bob) = (peer(&server, Some("ada")), peer(&server, Some("bob")));
     let id = create(&mut ada, "confirm").await["taskId"].clone();

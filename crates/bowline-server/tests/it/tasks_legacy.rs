@@ -70,7 +70,7 @@ async fn the_caller_decides_and_reads_the_result() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_a_task_or_must_be_one_is_refused() {
-    // proves: TASK-06, TASK-09, TASKX-54
+    // proves: TASK-03, TASK-06, TASK-09, TASK-10, TASKX-54
     let mut peer = session(None).await;
     for (name, params) in
         [("plain", json!({ "name": "plain", "task": {} })), ("required", json!({ "name": "required" }))]

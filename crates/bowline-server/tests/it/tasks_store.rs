@@ -173,6 +173,7 @@ fn node(store: Store, world: &Arc<World>, task: Task) -> ServerHandle {
 
 #[tokio::test(start_paused = true)]
 async fn another_process_goes_on_where_a_dead_one_stopped() {
+    // proves: TASKX-12
     let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
     let world = Arc::new(World::default());
     *world.hang_at.lock().unwrap() = Some("b");
