@@ -151,23 +151,10 @@ impl Log {
         self.state().replay.keep(key, value);
     }
 
-    /// Ends the round with the open questions, if there are any.
+    /// Ends the round, if the handler asks or wants to go on later.
     fn take_end<T>(&self) -> Option<Finished<T>> {
         let mut state = self.state();
-        let end = if !state.asked.is_empty() {
-            let questions = std::mem::take(&mut state.asked);
-            let replay = state.next_replay();
-            Finished::Asks(OpenQuestions { questions, replay })
-        } else {
-            #[cfg(feature = "tasks")]
-            match (state.detaches, state.sleeps) {
-                (true, _) => Finished::Detaches(state.next_replay()),
-                (false, Some(time)) => Finished::Sleeps { time, replay: state.next_replay() },
-                (false, None) => return None,
-            }
-            #[cfg(not(feature = "tasks"))]
-            return None;
-        };
+        let end = state.take_end()?;
         let waiting = state.end();
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
@@ -254,6 +241,23 @@ const NOTICES: &str = "bowline/notices";
 const MAX_QUOTE: usize = 200;
 
 impl State {
+    /// Returns how the round ends, if it does.
+    fn take_end<T>(&mut self) -> Option<Finished<T>> {
+        if !self.asked.is_empty() {
+            let questions = std::mem::take(&mut self.asked);
+            return Some(Finished::Asks(OpenQuestions { questions, replay: self.next_replay() }));
+        }
+        #[cfg(feature = "tasks")]
+        if self.detaches {
+            return Some(Finished::Detaches(self.next_replay()));
+        }
+        #[cfg(feature = "tasks")]
+        if let Some(time) = self.sleeps {
+            return Some(Finished::Sleeps { time, replay: self.next_replay() });
+        }
+        None
+    }
+
     /// Returns the replay data for the next round.
     fn next_replay(&self) -> Replay {
         let mut replay = self.replay.clone();

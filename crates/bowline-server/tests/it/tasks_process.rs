@@ -4,7 +4,7 @@ use crate::tasks::{create, peer, until};
 use bowline_server::{Ctx, Error, Server, ServerHandle, Task, Tasks, Tool};
 use bowline_sqlite::Sqlite;
 use bowline_store::{MemoryBus, Reach, Store};
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{io::Write, path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -25,7 +25,7 @@ fn server(file: &Path, hangs: bool) -> ServerHandle {
         let first: u32 = ctx.once("first", async { Ok(std::process::id()) }).await?;
         let step = async {
             if hangs {
-                println!("hangs in {}", ctx.task_id().unwrap_or_default());
+                writeln!(std::io::stdout(), "hangs in {}", ctx.task_id().unwrap_or_default())?;
                 std::future::pending::<()>().await;
             }
             Ok(std::process::id())
