@@ -89,7 +89,7 @@ fn info_describes_a_server() {
         description   Demonstrates every feature of every protocol revision
         website       https://github.com/bowline-mcp/bowline
         revision      2026-07-28 (modern)
-        capabilities  tools (list changes), resources (list changes, subscriptions), prompts (list changes), completions, logging
+        capabilities  tools (list changes), resources (list changes, subscriptions), prompts (list changes), completions, logging, io.modelcontextprotocol/tasks
         connected in  * ms
 
         Demonstrates every feature of the protocol. Start with `echo` and `sum`; `wait` reports progress, `sign_in` and `test_elicitation` ask the user, `letters` uses the client's model."#]].assert_eq(&untimed(&told));
