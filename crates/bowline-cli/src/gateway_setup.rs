@@ -4,6 +4,7 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
     login,
+    sharing::Sharing,
     token::Access,
 };
 use bowline_config::{Config, Loader, NoticeKind};
@@ -55,6 +56,8 @@ pub(crate) struct ServeOptions<'a> {
     pub(crate) inspector: Option<&'a Inspector>,
     /// The scopes of `--auth dev`; `None` without it.
     pub(crate) dev_scopes: Option<&'a [String]>,
+    /// What several processes share.
+    pub(crate) sharing: Option<&'a Sharing>,
 }
 
 impl ConsentArguments {
@@ -88,6 +91,14 @@ impl GatewaySetup {
         let mut builder =
             Gateway::builder(config).environment(environment.variables.clone()).approve(approved.clone());
         builder = builder.serves(options.listen).without_asking(options.consent.rules());
+        if let Some(sharing) = options.sharing {
+            if let Some(store) = &sharing.store {
+                builder = builder.store(store.clone());
+            }
+            if let Some(keys) = &sharing.keys {
+                builder = builder.keys(keys.clone());
+            }
+        }
         if let Some(workspace) = &environment.workspace {
             builder = builder.workspace(workspace);
         }

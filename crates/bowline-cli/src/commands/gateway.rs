@@ -8,6 +8,8 @@ use crate::{
     inspector_setup::{InspectorAccess, InspectorSetup},
     logging::{self, LogArguments},
     running_gateway::{self, Announcement},
+    service_manager,
+    sharing::Sharing,
     signals::ShutdownSignals,
     token::Access,
 };
@@ -27,6 +29,9 @@ pub(crate) struct Arguments {
     /// Serve the inspector at 127.0.0.1; `bowline open` opens it. Bodies of messages are not kept
     #[arg(long)]
     inspector: bool,
+    /// Use this store instead of the configured one: `sqlite:PATH`, `postgres://…`, `redis://…` or `rediss://…`
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
     /// Exit if the configuration has any problem
     #[arg(long)]
     strict: bool,
@@ -66,12 +71,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     } else {
         None
     };
+    let sharing = Sharing::open(context, config, arguments.store.as_deref()).await?;
     let options = ServeOptions {
         listen,
         access: &access,
         consent: &arguments.consent,
         dev_scopes,
         inspector: inspector.as_ref().map(|setup| &setup.inspector),
+        sharing: Some(&sharing),
     };
     let setup = GatewaySetup::new(context, config.clone(), Persistence::Stored, None, &options)?;
     let warnings = [setup.warnings(address), setup.unapproved()].concat();
@@ -88,9 +95,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     tracing::info!("{}", setup.consent(false));
     let mut socket = None;
     if is_http {
-        let bound = TcpListener::bind(address).await;
-        let listener = bound
-            .map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
+        let listener = open_socket(address).await?;
         let address = listener.local_addr()?;
         if dev_scopes.is_some() {
             let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
@@ -123,6 +128,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 fn without_bodies(mut options: InspectorOptions) -> InspectorOptions {
     options.bodies = false;
     options
+}
+
+/// Returns the socket that the service manager opened, or opens one.
+async fn open_socket(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let passed = service_manager::socket();
+    let passed = passed.map_err(|error| {
+        Failure::new(Code::Failed, format!("the socket of the service manager is unusable: {error}"))
+    })?;
+    if let Some(listener) = passed {
+        return Ok(listener);
+    }
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))
 }
 
 /// Logs which token clients must send, and announces the gateway to other commands of this user.
@@ -185,11 +203,13 @@ async fn serve(
     let over_http = async {
         let Some((listener, announcement)) = socket else { return Ok(()) };
         tracing::info!(address = %listener.local_addr()?, "listening");
+        service_manager::notify("READY=1");
         let end = end();
         let ends = async move {
             end.await;
             drop(announcement);
             gateway.announce_shutdown();
+            service_manager::notify("STOPPING=1");
             // Load balancers need time to notice `/readyz`. Ctrl-C does not wait.
             if signals.is_terminated() {
                 let delay = gateway.config().gateway.shutdown_delay;

@@ -107,6 +107,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         consent: &arguments.consent,
         dev_scopes,
         inspector: inspector.as_ref().map(|setup| &setup.inspector),
+        sharing: None,
     };
     let setup = GatewaySetup::new(context, config.clone(), persistence, gate.clone(), &options)?;
     let demo = if is_demo { Some(demo::add(&setup.gateway, context, address)?) } else { None };
