@@ -17,6 +17,12 @@ fn without_port(text: &str) -> String {
     })
 }
 
+/// Masks the code of the inspector's link in a text.
+fn without_code(text: &str) -> String {
+    let Some((before, after)) = text.split_once("/open#") else { return text.to_owned() };
+    format!("{before}/open#CODE{}", after.trim_start_matches(|digit: char| digit.is_ascii_hexdigit()))
+}
+
 /// Returns the cells of a server's row.
 fn row<'a>(screen: &'a str, server: &str) -> Vec<&'a str> {
     let words = screen.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -46,9 +52,11 @@ fn all_suggested_commands_work() {
             |server: &&str| matches!(row(screen, server)[..], [_, "ready", _, tools, ..] if tools != "-");
         servers.iter().all(is_there)
     });
-    let screen = place.masked(&without_port(&up.screen()));
+    let screen = place.masked(&without_code(&without_port(&up.screen())));
     expect![[r#"
         consent = "ask": if no rule matches, you are asked here
+        Inspect at http://127.0.0.1:PORT/open#CODE
+        (this link works once; `bowline open` makes another)
 
         Gateway running at http://127.0.0.1:PORT/mcp
         No configuration found; running demo servers:
