@@ -325,3 +325,49 @@ pub enum Edit {
     /// The fields of a [`Question::Form`].
     Form(RawMap),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Never answers, and counts how often its question is withdrawn.
+    #[derive(Default)]
+    struct Silent(Arc<AtomicUsize>);
+
+    struct Withdrawn(Arc<AtomicUsize>);
+
+    impl Drop for Withdrawn {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Gate for Silent {
+        fn ask(&self, _: Question) -> BoxFuture<'_, Verdict> {
+            let withdrawn = Withdrawn(Arc::clone(&self.0));
+            Box::pin(async move {
+                let _withdrawn = withdrawn;
+                std::future::pending().await
+            })
+        }
+    }
+
+    struct Declines;
+
+    impl Gate for Declines {
+        fn ask(&self, _: Question) -> BoxFuture<'_, Verdict> {
+            Box::pin(std::future::ready(Verdict::decline()))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_answer_counts_and_the_others_are_withdrawn() {
+        let withdrawn = Arc::new(AtomicUsize::new(0));
+        let silent: Arc<dyn Gate> = Arc::new(Silent(Arc::clone(&withdrawn)));
+        let gate = first_of([silent, Arc::new(Declines)]);
+        let question = Question::Changed { server: "a".into(), tool: "b".into(), diff: String::new() };
+        assert_eq!(gate.ask(question).await, Verdict::decline());
+        assert_eq!(withdrawn.load(Ordering::Relaxed), 1);
+    }
+}
