@@ -96,6 +96,8 @@ export class Row {
     if (this.kind === "question" && head.status === "allowed") this.word = "Yes";
     if (this.kind === "question" && head.status === "denied") this.word = "No";
     this.took = head.took ?? (head.seq === this.seq ? null : head.at - this.at);
+    // A decision is one message, written when it was made.
+    if (head.seq === this.seq && this.kind === "policy") this.at = head.at - (head.took ?? 0);
     if (head.seq !== this.seq) {
       this.last = head.seq;
       this.size += head.size;
