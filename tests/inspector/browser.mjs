@@ -74,7 +74,7 @@ everywhere(world);
 const fine = await runAll(words, { after: (name) => world.shot(`failed-${name}`) });
 await context.close();
 if (process.env.DOCS) {
-  for (const [from, to] of [["traffic-call-light-1280", "traffic"], ["explore-result-light-1280", "explore"], ["traffic-call-dark-1280", "traffic-dark"]]) {
+  for (const [from, to] of [["both-legs-light-1280", "traffic"], ["explore-result-light-1280", "explore"], ["home-first-light-1280", "home"]]) {
     copyFileSync(join(shots, `${from}.png`), join(root, `docs/images/inspector-${to}.png`));
     assert.ok(statSync(join(root, `docs/images/inspector-${to}.png`)).size < 150_000);
   }

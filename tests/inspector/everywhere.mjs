@@ -9,7 +9,7 @@ export function everywhere(world) {
     ["explore", "#/explore", ".entries a.entry"],
     ["explore-form", "#/explore/forms/tool/nested", ".call-form"],
     ["explore-result", "#/explore/forms/tool/echo", ".call-form"],
-    ["traffic", "#/traffic", ".grid-body .grid-row"],
+    ["traffic", "#/traffic", ".grid-body .grid-row:not([hidden])"],
     ["traffic-call", "CALL", ".detail-body"],
     ["inbox", "#/inbox", ".inbox-list"],
     ["server", "#/server/forms", ".server-body"],
@@ -90,6 +90,7 @@ export function everywhere(world) {
     await page.keyboard.press("Home");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowUp");
+    await page.locator(".grid-row[aria-expanded=true]:not([hidden])").last().focus();
     await page.keyboard.press("ArrowLeft");
     await until("the row is closed", () => page.evaluate(() => document.activeElement?.getAttribute("aria-expanded") === "false"));
     await page.keyboard.press("ArrowRight");

@@ -192,6 +192,8 @@ export function traffic(world) {
 
   test("a_gap_is_shown", async () => {
     await world.open("#/traffic");
+    await page.reload();
+    await page.locator(".grid-body .grid-row:not([hidden])").first().waitFor();
     await page.evaluate(async () => {
       const base = document.querySelector("script[type=module]").src.replace(/app\.js$/, "");
       (await import(`${base}traffic/store.js`)).gap([20_000_000, 20_001_203]);

@@ -82,6 +82,8 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
   async function run() {
     failure.set("");
     if (mode.peek() === "json" && textProblem.peek() !== "") return;
+    // What was typed a moment ago is not checked yet.
+    if (!attempted.peek()) await check(stringifyExact(value.peek()));
     if (!attempted.peek() && problems.peek().length > 0) {
       attempted.set(true);
       return;
