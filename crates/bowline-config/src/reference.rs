@@ -101,7 +101,9 @@ mod tests {
     fn explained(config: &Config) -> String {
         let Config { gateway, rules, sampling, audit, store, sessions, disclosure, .. } = config;
         let upstreams: Vec<_> = config.upstreams.iter().map(|one| (&one.launch, &one.settings)).collect();
-        format!("{gateway:?} {rules:?} {sampling:?} {audit:?} {store:?} {sessions:?} {disclosure:?} {upstreams:?}")
+        format!(
+            "{gateway:?} {rules:?} {sampling:?} {audit:?} {store:?} {sessions:?} {disclosure:?} {upstreams:?}"
+        )
     }
 
     /// Returns the path of a key, as in messages.

@@ -240,13 +240,13 @@ pub mod http {
         Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter,
         ServeHttp,
     };
-    #[cfg(all(feature = "store", feature = "server"))]
-    pub use bowline_http::{Resume, SessionStore};
     #[cfg(all(feature = "auth", feature = "server"))]
     pub use bowline_http::{
         Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected,
         ProtectedBody, Protection,
     };
+    #[cfg(all(feature = "store", feature = "server"))]
+    pub use bowline_http::{Resume, SessionStore};
 }
 
 /// Many servers as one: the host, and the gateway that a configuration describes.

@@ -50,7 +50,9 @@ fn of_file(file: &TextFile, extension: &str) -> Vec<Finding> {
         if extension == "html" {
             for attribute in text.split_whitespace().filter_map(|word| word.split_once('=')) {
                 let name = attribute.0;
-                if name == "style" || (name.starts_with("on") && name.bytes().all(|byte| byte.is_ascii_lowercase())) {
+                if name == "style"
+                    || (name.starts_with("on") && name.bytes().all(|byte| byte.is_ascii_lowercase()))
+                {
                     tell(format!("the attribute `{name}` is refused by the content security policy"));
                 }
             }
@@ -90,11 +92,14 @@ mod tests {
             ("crates/bowline-inspector/web/b.html", page),
         ]);
         let found: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(found, [
-            "crates/bowline-inspector/web/a.js:2: `.innerHTML` makes markup or code of text",
-            "crates/bowline-inspector/web/a.js:4: the page requests nothing from other hosts",
-            "crates/bowline-inspector/web/b.html:1: the attribute `style` is refused by the content security policy",
-            "crates/bowline-inspector/web/b.html:2: the attribute `onclick` is refused by the content security policy",
-        ]);
+        assert_eq!(
+            found,
+            [
+                "crates/bowline-inspector/web/a.js:2: `.innerHTML` makes markup or code of text",
+                "crates/bowline-inspector/web/a.js:4: the page requests nothing from other hosts",
+                "crates/bowline-inspector/web/b.html:1: the attribute `style` is refused by the content security policy",
+                "crates/bowline-inspector/web/b.html:2: the attribute `onclick` is refused by the content security policy",
+            ]
+        );
     }
 }
