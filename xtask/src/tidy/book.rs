@@ -26,7 +26,7 @@ pub(super) fn findings(root: &Path) -> Result<Vec<Finding>, String> {
                 if page.path == SUMMARY {
                     listed.insert(resolve(&page.path, link).unwrap_or_default());
                 }
-                if let Some(complaint) = complaint(&page.path, link, &headings) {
+                if let Some(complaint) = complaint(root, &page.path, link, &headings) {
                     findings.push(Finding::new(&page.path, line, complaint));
                 }
             }
@@ -40,17 +40,26 @@ pub(super) fn findings(root: &Path) -> Result<Vec<Finding>, String> {
 }
 
 /// Returns what is wrong with a link of a page.
-fn complaint(page: &str, link: &str, headings: &BTreeMap<&str, BTreeSet<String>>) -> Option<String> {
+fn complaint(root: &Path, page: &str, link: &str, headings: &BTreeMap<&str, BTreeSet<String>>) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
     }
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = if path.is_empty() { Some(page.to_owned()) } else { resolve(page, path) };
     let Some(known) = target.as_deref().and_then(|target| headings.get(target)) else {
+        if target.is_some_and(|target| is_attachment(root, &target)) {
+            return None;
+        }
         return Some(format!("expected a page of the book, got a link to `{link}`"));
     };
     (!anchor.is_empty() && !known.contains(anchor))
         .then(|| format!("there is no heading for `#{anchor}` in `{}`", target.unwrap_or_default()))
+}
+
+/// Returns whether the path is a file of the book that is not a page; mdBook copies these.
+fn is_attachment(root: &Path, path: &str) -> bool {
+    let is_page = Path::new(path).extension().is_some_and(|extension| extension == "md");
+    path.starts_with("docs/") && !is_page && root.join(path).is_file()
 }
 
 /// Returns the path that a link of a page means, unless it leaves the repository.
@@ -167,6 +176,7 @@ mod tests {
             ("docs/SUMMARY.md", "- [A](a.md)\n- [B](deep/b.md)\n"),
             ("docs/a.md", page),
             ("docs/deep/b.md", "# The `b`\n\n[up](../a.md)\n"),
+            ("docs/deep/c.cfg", "x\n"),
             ("code.rs", "// ANCHOR: one\nfn one() {}\n// ANCHOR_END: one\n"),
         ]);
         let printed: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
@@ -176,6 +186,8 @@ mod tests {
     #[test]
     fn links_lead_to_pages_and_headings() {
         check("[b](deep/b.md) [b](deep/b.md#the-b) [web](https://a.example) `[no](link.md)`\n", &[]);
+        check("[file](deep/c.cfg)\n", &[]);
+        check("[no](deep/d.cfg)\n", &["docs/a.md:1: expected a page of the book, got a link to `deep/d.cfg`"]);
         check("\n[b](b.md)\n", &["docs/a.md:2: expected a page of the book, got a link to `b.md`"]);
         check(
             "[b][1]\n\n[1]: deep/b.md#c\n",

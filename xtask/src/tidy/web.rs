@@ -8,14 +8,15 @@ use crate::finding::Finding;
 const FOLDER: &str = "crates/bowline-inspector/web";
 
 /// Sinks and calls that turn text into markup or code.
-const SINKS: [&str; 10] = [
+const SINKS: [&str; 11] = [
     ".innerHTML",
     ".outerHTML",
-    "insertAdjacentHTML",
+    ".insertAdjacentHTML",
     "document.write",
     "createContextualFragment",
     "DOMParser",
-    "srcdoc",
+    ".srcdoc",
+    "srcdoc=",
     "eval(",
     "new Function(",
     "setHTMLUnsafe",
