@@ -39,7 +39,7 @@ async fn failing_job(ctx: Ctx) -> Result<String> {
 }
 
 /// End with an error of the protocol.
-#[tool(task, read_only)]
+#[tool(task, idempotent)]
 async fn protocol_error_job() -> Result<String> {
     Err(Error::internal("the job broke the protocol"))
 }
