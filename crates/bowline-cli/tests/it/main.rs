@@ -14,6 +14,8 @@ mod dev_login;
 #[cfg(unix)]
 mod doctor;
 #[cfg(unix)]
+mod inbox;
+#[cfg(unix)]
 mod issuer;
 #[cfg(unix)]
 mod login;

@@ -16,13 +16,15 @@ pub(super) struct Console<R, W> {
     line: Vec<u8>,
     /// Whether a question was started and not ended.
     is_open: bool,
+    /// Whether the next line may be meant for a question that was withdrawn.
+    discards_line: bool,
     /// The prompt before every answer: the server, so that no text can scroll its name off the screen.
     prompt: String,
 }
 
 impl<R, W> Console<R, W> {
     pub(super) fn new(input: R, output: W) -> Self {
-        Self { input, output, line: Vec::new(), is_open: false, prompt: String::new() }
+        Self { input, output, line: Vec::new(), is_open: false, discards_line: false, prompt: String::new() }
     }
 
     pub(super) fn into_inner(self) -> (R, W) {
@@ -47,8 +49,9 @@ where
     /// Starts a question with this prompt.
     pub(super) async fn open_with(&mut self, prompt: &str) -> io::Result<()> {
         if self.is_open {
-            self.write("\nThe question above was withdrawn. Press Enter for the next one.\n").await?;
-            self.line().await?;
+            // The line is read after the next question is shown, which otherwise nobody would notice.
+            self.discards_line = true;
+            self.write("\nThe question above was withdrawn. This is the next one:\n").await?;
         }
         self.is_open = true;
         prompt.clone_into(&mut self.prompt);
@@ -67,6 +70,12 @@ where
 
     /// Reads a line, trimmed.
     pub(super) async fn prompt(&mut self) -> io::Result<String> {
+        if self.discards_line {
+            self.write("Press Enter to answer. What was typed for the withdrawn question is discarded.\n")
+                .await?;
+            self.line().await?;
+            self.discards_line = false;
+        }
         let prompt = self.prompt.clone();
         self.write(&prompt).await?;
         let line = self.line().await?;

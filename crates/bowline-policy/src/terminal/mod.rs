@@ -24,8 +24,8 @@ pub use show::hints;
 /// - Lines of a server or a model start with `|`, and their invisible characters are escaped. So they cannot be mistaken for
 ///   the question, and nothing in them is hidden. The name of the server is always shown.
 /// - The end of the input cancels the question and all later ones.
-/// - If a question is withdrawn while the user types, the next line is discarded, so that the answer is not used for
-///   another question.
+/// - If a question is withdrawn, the next question is shown and the next line is discarded, so that an answer that was
+///   being typed is not used for another question.
 ///
 /// `Terminal::new(BufReader::new(tokio::io::stdin()), tokio::io::stderr())` leaves standard output to the protocol.
 pub struct Terminal<R, W> {

@@ -29,8 +29,26 @@ impl Gate for TerminalGate {
             let _turn = self.turn.lock().await;
             let _pause = self.area.pause();
             discard_input();
-            self.terminal.ask(question).await
+            let mut asked = Asked { area: &self.area, is_answered: false };
+            let verdict = self.terminal.ask(question).await;
+            asked.is_answered = true;
+            verdict
         })
+    }
+}
+
+/// Says that a question no longer waits, if it is dropped unanswered.
+struct Asked<'a> {
+    area: &'a StatusArea,
+    is_answered: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            // The cursor is behind the prompt.
+            self.area.write("\nThis question was answered in the inspector, or its call has ended.\n");
+        }
     }
 }
 
