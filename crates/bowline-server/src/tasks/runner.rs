@@ -116,11 +116,12 @@ impl Table {
             None
         };
         let Some(attempt) = Attempt::new(self, record, row.version, owner, sent) else { return };
-        if let Some(reason) = reason {
-            attempt.fail(reason).await;
-            return;
-        }
-        self.spawn(core, &attempt, None, slot);
+        // What must not run again ends like any attempt: only those that are listed as running have their claim renewed, and
+        // other claims need not wait for this write.
+        let ended = reason.map(|reason| -> BoxFuture<'static, RoundEnd> {
+            Box::pin(std::future::ready(RoundEnd::Outcome(Outcome::Failed(RpcError::internal(reason)))))
+        });
+        self.spawn(core, &attempt, ended, slot);
     }
 
     /// Runs an attempt in a task of the runtime. `running` is a handler that runs already.

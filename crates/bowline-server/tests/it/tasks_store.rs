@@ -20,6 +20,8 @@ use std::{
 struct Faulty {
     inner: Arc<Memory>,
     down: AtomicBool,
+    /// Goes down when it has given out a task.
+    down_after_claim: AtomicBool,
     operations: AtomicUsize,
     /// One of so many writes is not confirmed; half of those are applied. 0 for none.
     unconfirmed: AtomicU64,
@@ -31,6 +33,7 @@ impl Faulty {
         Arc::new(Self {
             inner: Arc::clone(inner),
             down: AtomicBool::new(false),
+            down_after_claim: AtomicBool::new(false),
             operations: AtomicUsize::new(0),
             unconfirmed: AtomicU64::new(0),
             seed: AtomicU64::new(seed),
@@ -108,7 +111,11 @@ impl Records for Faulty {
     fn claim(&self, claim: ClaimRequest) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
         Box::pin(async move {
             self.check()?;
-            self.inner.claim(claim).await
+            let claimed = self.inner.claim(claim).await?;
+            if !claimed.is_empty() && self.down_after_claim.swap(false, Ordering::Relaxed) {
+                self.down.store(true, Ordering::Relaxed);
+            }
+            Ok(claimed)
         })
     }
 
@@ -220,6 +227,38 @@ async fn a_task_that_must_not_run_twice_fails_when_its_process_dies() {
         "the task was interrupted: the process that ran it has ended; it may have had effects"
     );
     assert_eq!(world.count("a"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_after_a_claim_does_not_end_claiming() {
+    let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+    let world = Arc::new(World::default());
+    *world.hang_at.lock().unwrap() = Some("a");
+    let first = Faulty::new(&memory, 1);
+    let dying = node(shared(Arc::clone(&first) as _, &bus), &world, Task::now());
+    let id = create(&mut peer(&dying, None), "work").await["taskId"].clone();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    first.down.store(true, Ordering::Relaxed);
+    let second = Faulty::new(&memory, 1);
+    second.down_after_claim.store(true, Ordering::Relaxed);
+    let living = node(shared(Arc::clone(&second) as _, &bus), &world, Task::now());
+    while !second.down.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // Longer than the claim is certain.
+    tokio::time::sleep(Duration::from_secs(14)).await;
+    second.down.store(false, Ordering::Relaxed);
+    let failed = until_failed(&living, &id).await;
+    assert_eq!(failed["status"], "failed", "{failed}");
+    // It still takes tasks that others have created.
+    let front = Server::new("node")
+        .tool(Tool::new("work").task(Task::now()).handler(async || "never runs here"))
+        .tasks(Tasks::new(shared(memory.clone(), &bus)).space("test").run(false))
+        .build()
+        .unwrap();
+    let id = create(&mut peer(&front, None), "work").await["taskId"].clone();
+    tokio::time::sleep(Duration::from_secs(700)).await;
+    assert_eq!(get(&mut peer(&front, None), &id).await["status"], "completed");
 }
 
 #[tokio::test(start_paused = true)]
