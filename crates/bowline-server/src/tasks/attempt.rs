@@ -141,11 +141,12 @@ impl Attempt {
         self.renewed.notify_waiters();
     }
 
-    /// Waits until the claim is certain: nothing new is begun while the lease may have ended.
+    /// Waits until the claim is certain, or lost: nothing new is begun while the lease may have ended. Whoever waited looks
+    /// whether the attempt is stopped.
     pub(crate) async fn held(&self) {
         loop {
             let renewed = self.renewed.notified();
-            if self.lease_from().elapsed() < self.table.settings.lease * 2 / 3 {
+            if self.is_stopped() || self.lease_from().elapsed() < self.table.settings.lease * 2 / 3 {
                 return;
             }
             renewed.await;
@@ -156,6 +157,8 @@ impl Attempt {
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.stop.notify_waiters();
+        // No renewal will come for writes that wait for one.
+        self.renewed.notify_waiters();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -207,6 +210,9 @@ impl Attempt {
         let mut tries = 0;
         loop {
             self.held().await;
+            if self.is_stopped() {
+                return Err(NotWritten::Lost);
+            }
             let (mut record, version) = held.clone();
             let now = self.table.clock.now();
             let reported =
@@ -360,6 +366,9 @@ impl Attempt {
         let mut tries = 0;
         loop {
             self.held().await;
+            if self.is_stopped() {
+                return Err(RpcError::internal("the task runs elsewhere"));
+            }
             let put = Put::create(key.clone(), value.as_bytes().to_vec(), self.kept_for())
                 .held(self.key.clone(), self.claim())
                 .group(self.table.parts(&self.id));
@@ -367,9 +376,14 @@ impl Attempt {
                 Ok(_) => return Ok(is_error),
                 // An attempt that died before its last write, or an earlier try, has left a result: that one counts.
                 Err(PutError::Conflict) => {
-                    if let Ok(Some(known)) = self.table.body(&self.id, &Body::Stored, "result").await {
-                        let known = known.decode::<CallToolResult>();
-                        return Ok(known.is_ok_and(|known| known.is_error == Some(true)));
+                    match self.table.body(&self.id, &Body::Stored, "result").await {
+                        Ok(Some(known)) => {
+                            let known = known.decode::<CallToolResult>();
+                            return Ok(known.is_ok_and(|known| known.is_error == Some(true)));
+                        }
+                        // It cannot be read, now or later.
+                        Err(error) if error.retry_after().is_none() => return Err(error),
+                        _ => {}
                     }
                 }
                 Err(PutError::NotHeld) => {

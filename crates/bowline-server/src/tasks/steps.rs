@@ -80,6 +80,9 @@ impl Attempt {
             return Ok(value.decode()?);
         }
         self.held().await;
+        if self.is_stopped() {
+            self.lost().await;
+        }
         let value = RawJson::of(&work.await?)?;
         Ok(self.record_step(name, value).await?.decode()?)
     }
@@ -97,6 +100,9 @@ impl Attempt {
         let mut tries = 0;
         loop {
             self.held().await;
+            if self.is_stopped() {
+                self.lost().await;
+            }
             let put = Put::create(key.clone(), bytes.clone(), self.kept_for())
                 .held(self.key().clone(), self.claim())
                 .group(self.table().parts(self.id()));
@@ -104,13 +110,17 @@ impl Attempt {
                 Ok(_) => break,
                 // An earlier attempt, or an earlier try of this one, has recorded a value: that one counts.
                 Err(PutError::Conflict) => {
-                    let read = self.table().records().get(std::slice::from_ref(&key)).await;
-                    if let Ok(mut read) = read
-                        && let Some(row) = read.pop().flatten()
-                    {
-                        let Recorded { value, .. } = serde_json::from_slice(&row.value)?;
-                        self.steps().add(name.to_owned(), value.clone());
-                        return Ok(value);
+                    match self.table().records().get(std::slice::from_ref(&key)).await {
+                        Ok(mut read) => {
+                            if let Some(row) = read.pop().flatten() {
+                                let Recorded { value, .. } = serde_json::from_slice(&row.value)?;
+                                self.steps().add(name.to_owned(), value.clone());
+                                return Ok(value);
+                            }
+                        }
+                        // It cannot be read, now or later.
+                        Err(error) if error.kind() == ErrorKind::Invalid => return Err(Error::other(error)),
+                        Err(_) => {}
                     }
                 }
                 Err(PutError::NotHeld) => self.lost().await,

@@ -262,6 +262,45 @@ async fn an_outage_after_a_claim_does_not_end_claiming() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_attempt_that_lost_its_task_while_it_ended_gives_its_place_back() {
+    let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+    let go_on = Arc::new(tokio::sync::Notify::new());
+    let node = |records: Arc<dyn Records>, text: &'static str| {
+        let go_on = Arc::clone(&go_on);
+        let work = Tool::new("work").task(Task::now().resume(true)).handler(move || {
+            let go_on = Arc::clone(&go_on);
+            async move {
+                if text == "first" {
+                    go_on.notified().await;
+                }
+                text
+            }
+        });
+        let tasks = Tasks::new(shared(records, &bus)).space("test").concurrency(1);
+        Server::new("node").tool(work).tasks(tasks).build().unwrap()
+    };
+    let stores = [Faulty::new(&memory, 1), Faulty::new(&memory, 2)];
+    let first = node(Arc::clone(&stores[0]) as _, "first");
+    let mut reader = peer(&first, None);
+    let lost = create(&mut reader, "work").await["taskId"].clone();
+    // The handler ends while its process is cut off, and another process takes the task.
+    stores[0].down.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    go_on.notify_one();
+    let second = node(Arc::clone(&stores[1]) as _, "second");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let done = get(&mut peer(&second, None), &lost).await;
+    assert_eq!(done["result"]["content"][0]["text"], "second", "{done}");
+    stores[1].down.store(true, Ordering::Relaxed);
+    stores[0].down.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let next = create(&mut reader, "work").await["taskId"].clone();
+    go_on.notify_one();
+    let done = until(&mut reader, &next, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "first");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_kills_its_processes_is_given_up() {
     let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
     let world = Arc::new(World::default());
