@@ -250,7 +250,13 @@ impl Ctx {
             return Ok(attempt.step(key, work).await?);
         }
         let value = work.await?;
-        self.inner.log.keep(key, RawJson::of(&value).map_err(Error::from)?);
+        let kept = RawJson::of(&value).map_err(Error::from)?;
+        // The call became a task while the work ran: its record was written without this value.
+        #[cfg(feature = "tasks")]
+        if let Some(attempt) = self.inner.log.attempt() {
+            return Ok(attempt.record_step(key, kept).await?.decode().map_err(Error::from)?);
+        }
+        self.inner.log.keep(key, kept);
         Ok(value)
     }
 
@@ -502,18 +508,20 @@ impl Ctx {
     /// Returns a name for a step of this call that no other call has: an idempotency key for another system. It is the same
     /// each time the handler runs, also after a crash.
     pub fn step_id(&self, step: &str) -> String {
-        if let Some(attempt) = self.inner.log.attempt() {
-            return attempt.step_id(step);
-        }
         let slot = "bowline/call";
         let known = self.inner.log.kept(slot).and_then(|kept| kept.decode::<String>().ok());
-        let call = known.unwrap_or_else(|| {
-            let id = crate::random::id();
-            if let Ok(kept) = RawJson::of(&id) {
-                self.inner.log.keep(slot, kept);
+        // A name that was given out before the call became a task stays.
+        let call = match (known, self.inner.log.attempt()) {
+            (Some(known), _) => known,
+            (None, Some(attempt)) => return attempt.step_id(step),
+            (None, None) => {
+                let id = crate::random::id();
+                if let Ok(kept) = RawJson::of(&id) {
+                    self.inner.log.keep(slot, kept);
+                }
+                id
             }
-            id
-        });
+        };
         format!("{call}.{step}")
     }
 

@@ -265,6 +265,35 @@ async fn a_slow_call_becomes_a_task_while_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_step_that_runs_while_its_call_becomes_a_task_is_recorded() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let slow = Tool::new("slow").task(Task::after(Duration::from_secs(2))).handler(move |ctx: Ctx| {
+        let counted = Arc::clone(&counted);
+        async move {
+            let before = ctx.step_id("x");
+            let step = async {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                Ok(before.clone())
+            };
+            let first: String = ctx.once("slow", step).await?;
+            let Sure { sure } = ctx.ask("Sure?").await?.accepted()?;
+            Ok::<_, Error>(format!("{sure} {}", first == ctx.step_id("x") && before == first))
+        }
+    });
+    let mut peer = peer(&Server::new("s").tool(slow).build().unwrap(), None);
+    let id = create(&mut peer, "slow").await["taskId"].clone();
+    let asking = until(&mut peer, &id, "input_required").await;
+    let key = asking["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let answer = json!({ "action": "accept", "content": { "sure": true } });
+    peer.modern("tasks/update", json!({ "taskId": id, "inputResponses": { key: answer } })).await;
+    let done = until(&mut peer, &id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "true true");
+    assert_eq!(runs.load(Ordering::Relaxed), 1, "the step has a value");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_task_stays_cancelled_and_its_work_stops() {
     // proves: TASKX-35, TASK-45
     struct Dropped(Arc<AtomicUsize>);
