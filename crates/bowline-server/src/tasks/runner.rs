@@ -278,7 +278,10 @@ async fn listen_loop(table: Weak<Table>) {
         match heard {
             Heard::Message(message) if *message.topic() == topic => {
                 let Ok(hint) = std::str::from_utf8(message.hint()) else { continue };
-                if let Some(id) = hint.strip_prefix('c') {
+                if let Some(id) = hint.strip_prefix(['c', 'e']) {
+                    if hint.starts_with('e') {
+                        table.closed(id);
+                    }
                     table.changed(id);
                     table.check(id);
                 } else {

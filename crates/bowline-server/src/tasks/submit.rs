@@ -15,7 +15,7 @@ use bowline_proto::{
     replay::Replay,
     server::require_extension,
     service::{BoxFuture, Call, Outcome, Reply},
-    task::{Body, Event, MAX_INLINE_BYTES, TaskCaller, TaskRecord, view_2025, view_2026},
+    task::{Body, Event, MAX_INLINE_BYTES, TaskCaller, TaskRecord, transition, view_2025, view_2026},
 };
 use bowline_store::{ErrorKind, Put, PutError, StoreError};
 use bowline_types::{RawJson, RawMap, Revision, RpcError, TASKS_EXTENSION, TaskMetadata};
@@ -129,6 +129,8 @@ impl Table {
         }
         // If the caller goes away before it has the id, the task is cancelled.
         let mut guard = CancelOnDrop { table: Arc::clone(self), id: Some(id.clone()) };
+        // Before the write, because the task may end elsewhere before this process hears that it was written.
+        self.opened(&record);
         let slot = self.free_slot(running.is_some());
         let owner = (slot.is_some() || running.is_some()).then(|| self.new_owner());
         let sent = Instant::now();
@@ -146,11 +148,11 @@ impl Table {
                     matches!(&error, PutError::Store(error) if error.kind() == ErrorKind::Unknown);
                 if !may_exist {
                     guard.id = None;
+                    self.closed(&id);
                 }
                 return Err(refused(&error));
             }
         };
-        self.open.fetch_add(1, Ordering::AcqRel);
         let accepted = accepted(&record, call.client.revision, self.clock.now());
         match owner.and_then(|owner| Attempt::new(self, record, version, owner, sent)) {
             Some(attempt) => {
@@ -207,7 +209,7 @@ impl Table {
             let wait = Duration::from_secs(5) + backoff(9).mul_f64(9.0);
             RpcError::unavailable(format!("{reason}; wait for one to end"), wait)
         };
-        if self.open.load(Ordering::Acquire) >= self.settings.open {
+        if self.is_full() {
             return Err(later(format!("this server has {} unfinished tasks", self.settings.open)));
         }
         let limit = self.settings.per_principal;
@@ -241,7 +243,11 @@ impl Table {
             loop {
                 let page = self.records().list(&group, after.as_ref(), 200).await?;
                 let is_open = |row: &bowline_store::Record| {
-                    TaskRecord::decode(&row.value).is_ok_and(|record| !record.is_terminal())
+                    TaskRecord::decode(&row.value).is_ok_and(|mut record| {
+                        // What has expired is written as such only when somebody changes it.
+                        let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
+                        !record.is_terminal()
+                    })
                 };
                 unfinished += page.iter().filter(|row| is_open(row)).count();
                 after = page.last().map(|row| row.key.clone());
@@ -333,6 +339,7 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let table = Arc::clone(&self.table);
+        table.closed(&id);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             // A write that was not confirmed may still arrive.

@@ -14,10 +14,7 @@ use bowline_types::{RawJson, RpcError};
 use std::{
     collections::HashMap,
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, atomic::AtomicBool},
     time::Duration,
 };
 use tokio::{
@@ -47,8 +44,8 @@ pub(crate) struct Table {
     /// Tells whoever waits that an attempt ended.
     pub(crate) attempt_ended: Notify,
     pub(crate) draining: AtomicBool,
-    /// The unfinished tasks that this process accepted.
-    pub(crate) open: AtomicUsize,
+    /// The unfinished tasks that this process accepted, each with the time at which it has ended in any case.
+    open: Mutex<HashMap<String, u64>>,
     pub(crate) counts: Mutex<HashMap<String, (Instant, usize)>>,
     pub(crate) core: OnceLock<Weak<Core>>,
     pub(crate) loops: Mutex<Vec<AbortHandle>>,
@@ -99,7 +96,7 @@ impl Table {
             attempts: Mutex::default(),
             attempt_ended: Notify::new(),
             draining: AtomicBool::new(false),
-            open: AtomicUsize::new(0),
+            open: Mutex::default(),
             counts: Mutex::default(),
             core: OnceLock::new(),
             loops: Mutex::default(),
@@ -235,8 +232,9 @@ impl Table {
 
     /// Tells those who wait for a task, and those who run tasks.
     pub(crate) fn announce(&self, record: &TaskRecord, effects: Effects) {
-        if record.is_terminal() {
-            self.closed();
+        let is_terminal = record.is_terminal();
+        if is_terminal {
+            self.closed(&record.id);
             #[cfg(feature = "tracing")]
             tracing::info!(
                 task = record.id,
@@ -247,7 +245,7 @@ impl Table {
         }
         if effects.is_visible {
             self.changed(&record.id);
-            self.publish(format!("c{}", record.id));
+            self.publish(format!("{}{}", if is_terminal { 'e' } else { 'c' }, record.id));
         }
         if effects.due == Due::In(Duration::ZERO) {
             self.has_work();
@@ -274,8 +272,29 @@ impl Table {
         }
     }
 
-    fn closed(&self) {
-        let _ = self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
+    fn open(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This process accepts a task.
+    pub(crate) fn opened(&self, record: &TaskRecord) {
+        self.open().insert(record.id.clone(), record.created_at.saturating_add(record.ttl_ms));
+    }
+
+    /// A task has ended, here or elsewhere.
+    pub(crate) fn closed(&self, id: &str) {
+        self.open().remove(id);
+    }
+
+    /// Returns whether this process has accepted all the tasks that it may.
+    pub(crate) fn is_full(&self) -> bool {
+        let (mut open, limit) = (self.open(), self.settings.open);
+        if open.len() >= limit {
+            // What ended elsewhere while its hint got lost, and what nobody has ended.
+            let now = self.clock.now();
+            open.retain(|_, end| *end > now);
+        }
+        open.len() >= limit
     }
 
     /// Reads a value that may have a record of its own.

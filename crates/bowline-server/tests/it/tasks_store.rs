@@ -393,6 +393,32 @@ async fn an_unavailable_store_is_not_an_unknown_task() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tasks_that_end_elsewhere_or_expire_make_room_for_others() {
+    let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+    let node = |runs: bool| {
+        let tasks = Tasks::new(shared(memory.clone(), &bus)).space("test").open(1).per_principal(1);
+        Server::new("node")
+            .tool(Tool::new("work").task(Task::now()).handler(async || "done"))
+            .tasks(tasks.run(runs))
+            .build()
+            .unwrap()
+    };
+    let front = node(false);
+    let mut peer = peer(&front, Some("ada"));
+    create(&mut peer, "work").await;
+    let refused = peer.modern("tools/call", json!({ "name": "work" })).await;
+    assert_eq!(refused["error"]["message"], "this server has 1 unfinished tasks; wait for one to end");
+    // Nobody runs it: it expires, and its record stays for a while.
+    tokio::time::sleep(Duration::from_secs(3605)).await;
+    let second = create(&mut peer, "work").await["taskId"].clone();
+    let _worker = node(true);
+    until(&mut peer, &second, "completed").await;
+    // The count of a caller is up to 5 s old.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    create(&mut peer, "work").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_without_state_does_not_touch_the_store() {
     let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
     let store = Faulty::new(&memory, 1);
