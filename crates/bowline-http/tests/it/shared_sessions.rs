@@ -2,7 +2,7 @@
 
 use crate::wire::{Ask, Told};
 use bowline_http::{HttpOptions, HttpService, Resume, SessionStore};
-use bowline_server::{Ctx, Key as SealKey, KeyRing, Registry, Resource, Result, Server, Tool};
+use bowline_server::{Ctx, Key as SealKey, KeyRing, Registry, Resource, Result, Server, Task, Tool};
 use bowline_store::{
     ClaimRequest, Group, Key, Memory, MemoryBus, NodeId, Owner, Put, PutError, Record, Records, StoreError,
     Version,
@@ -125,6 +125,10 @@ fn server(gates: &Arc<Gates>) -> Server {
         .dynamic()
         .tool(Tool::new("now").handler(|| "now"))
         .tool(Tool::new("greet").handler(|ctx: Ctx| async move {
+            let Who { name } = ctx.ask("Who are you?").await?.accepted()?;
+            Result::<_>::Ok(format!("hello {name}"))
+        }))
+        .tool(Tool::new("greet_later").task(Task::now()).handler(|ctx: Ctx| async move {
             let Who { name } = ctx.ask("Who are you?").await?.accepted()?;
             Result::<_>::Ok(format!("hello {name}"))
         }))
@@ -302,6 +306,37 @@ async fn an_answer_reaches_the_call_that_asked_from_any_process() {
     let (_, response) = told.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
     assert!(told.message().await.is_none());
+}
+
+#[tokio::test]
+async fn a_question_of_a_task_stays_open_while_the_store_is_down() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let node = &pair.nodes[0];
+    let params = json!({ "name": "greet_later", "task": {} });
+    let created = client.request(node, 1, "tools/call", params).await.json().await;
+    let task = json!({ "taskId": created["result"]["task"]["taskId"] });
+    let status = async |id| {
+        let told = client.request(node, id, "tasks/get", task.clone()).await;
+        told.json().await["result"]["status"].clone()
+    };
+    while status(2).await != "input_required" {
+        tokio::task::yield_now().await;
+    }
+    // The client cannot be asked, which is not its answer.
+    pair.store.is_down.store(true, Ordering::SeqCst);
+    let mut told = client.request(node, 3, "tasks/result", task.clone()).await;
+    let refused = if told.is_stream() { told.message().await.unwrap().1 } else { told.json().await };
+    assert!(refused["error"]["data"]["retryAfterMs"].is_u64(), "{refused}");
+    assert_eq!(status(4).await, "input_required");
+    pair.store.is_down.store(false, Ordering::SeqCst);
+    let mut told = client.request(node, 5, "tasks/result", task.clone()).await;
+    let (_, question) = told.message().await.unwrap();
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
+    assert_eq!(client.post(&pair.nodes[1], &answer).await.status, StatusCode::ACCEPTED);
+    let (_, response) = told.message().await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
 }
 
 #[tokio::test]

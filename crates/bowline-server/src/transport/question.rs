@@ -171,7 +171,11 @@ fn gone() -> RpcError {
 /// Returns whether an error says that there is no answer, and is not the answer itself.
 #[cfg(feature = "tasks")]
 pub(crate) fn is_unanswered(error: &RpcError) -> bool {
-    error.message == LATE || error.message == GONE || error.message == super::conversation::NOT_INITIALIZED
+    error.message == LATE
+        || error.message == GONE
+        || error.message == super::conversation::NOT_INITIALIZED
+        // A failure of this side, such as a store that is not available.
+        || error.retry_after().is_some()
 }
 
 impl Drop for OpenQuestion<'_> {

@@ -44,8 +44,12 @@ fn key(session: &str, id: &Id) -> Option<Key> {
     if is_ours { question_key(session, id).ok() } else { None }
 }
 
+/// Not an answer: whoever asks may ask again after this time.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 fn unavailable() -> RpcError {
-    RpcError::internal("the client cannot be asked now: the store of sessions is not available")
+    let reason = "the client cannot be asked now: the store of sessions is not available";
+    RpcError::unavailable(reason, RETRY_AFTER)
 }
 
 impl RemoteAnswers for Answers {
@@ -77,7 +81,7 @@ impl RemoteAnswers for Answers {
                 if let Some(record) = found.pop().flatten()
                     && record.value != OPEN
                 {
-                    let invalid = |_| RpcError::internal("the stored answer cannot be read");
+                    let invalid = |_| RpcError::unavailable("the stored answer cannot be read", RETRY_AFTER);
                     let answer: StoredAnswer = serde_json::from_slice(&record.value).map_err(invalid)?;
                     return match (answer.result, answer.error) {
                         (Some(result), _) => Ok(result),
