@@ -29,6 +29,8 @@ type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 struct Faulty {
     inner: Memory,
     is_down: AtomicBool,
+    refuses_writes: AtomicBool,
+    refused: AtomicUsize,
     operations: AtomicUsize,
 }
 
@@ -58,7 +60,14 @@ impl Records for Faulty {
     }
 
     fn put(&self, put: Put) -> Reply<'_, Result<Version, PutError>> {
-        checked!(self, self.inner.put(put))
+        checked!(self, async {
+            if self.refuses_writes.load(Ordering::SeqCst) {
+                let refused = self.refused.fetch_add(1, Ordering::SeqCst);
+                assert!(refused < 1000, "the store is asked again and again without a pause");
+                return Err(StoreError::unavailable("read only").into());
+            }
+            self.inner.put(put).await
+        })
     }
 
     fn remove<'a>(&'a self, keys: &'a [Key]) -> Reply<'a, Result<(), StoreError>> {
@@ -421,6 +430,26 @@ async fn the_stream_of_a_process_that_is_gone_ends_with_an_error() {
     assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
     assert!(message["error"]["message"].as_str().unwrap().contains("has gone"), "{message}");
     assert!(last.is_some() && again.message().await.is_none());
+}
+
+#[tokio::test]
+async fn a_resumed_stream_waits_for_a_store_that_refuses_writes() {
+    let mut pair = Pair::with(|store| store.node_time(Duration::from_millis(200)));
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    let (id, _) = told.message().await.unwrap();
+    drop(told);
+    drop(pair.nodes.remove(0));
+    pair.store.refuses_writes.store(true, Ordering::SeqCst);
+    let mut again = client.get(&pair.nodes[0], id.as_deref()).await;
+    assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
+    // Signs of life of the process are refused as well as the end of the stream.
+    while pair.store.refused.load(Ordering::SeqCst) < 8 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    pair.store.refuses_writes.store(false, Ordering::SeqCst);
+    let (_, message) = again.message().await.unwrap();
+    assert!(message["error"]["message"].as_str().unwrap().contains("has gone"), "{message}");
 }
 
 #[tokio::test]

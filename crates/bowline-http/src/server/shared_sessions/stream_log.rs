@@ -303,9 +303,9 @@ pub(super) async fn follow(log: StreamLog, stream: Weak<Stream>, header: Header,
             if next == begun && log.node.is_alive(&log.writer).await.is_ok_and(|alive| !alive) {
                 let events = header.requests.iter().map(|id| failure(id, GONE));
                 let events = events.filter_map(|event| RawJson::parse(event).ok()).collect();
-                // Whichever is stored first holds; it is read in the next round.
+                // Whichever is stored first holds; it is read in the next round. A write wakes the waiter; a store that
+                // refuses it is asked again when it is time to.
                 drop(log.put(&Entry { first: next, events, is_last: true, is_broken: false }).await);
-                continue;
             }
         }
         drop(copy);
