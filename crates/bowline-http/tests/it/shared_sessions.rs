@@ -497,7 +497,10 @@ async fn a_state_is_used_once_by_all_processes_together() {
     }
     // Nobody knows whether it was used while the store is down.
     pair.store.is_down.store(true, Ordering::SeqCst);
-    let unknown = ask(retry).send(&pair.nodes[0]).await.json().await;
+    let unknown = ask(retry).send(&pair.nodes[0]).await;
+    assert_eq!(unknown.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(unknown.headers["retry-after"], "5");
+    let unknown = unknown.json().await;
     assert_eq!(unknown["error"]["code"], -32603, "{unknown}");
 }
 

@@ -16,6 +16,9 @@ const MARGIN: Duration = Duration::from_secs(120);
 /// How often a write whose outcome is unknown is repeated.
 const ATTEMPTS: usize = 3;
 
+/// How long a client should wait before it sends a state again that nobody could look up.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
 /// Keeps used states as records.
 #[derive(Debug)]
 pub(in crate::server) struct UsedStatesInStore {
@@ -54,8 +57,9 @@ impl UsedStates for UsedStatesInStore {
         Box::pin(async move {
             self.mark(state).await.map_err(|error| {
                 tracing::warn!(%error, "a call is refused, because nobody knows whether its state was used");
-                RpcError::internal(
+                RpcError::unavailable(
                     "the store is not available, so `requestState` cannot be accepted; try again later",
+                    RETRY_AFTER,
                 )
             })
         })
