@@ -8,16 +8,19 @@ pub(super) fn quote(word: &str) -> String {
     if !word.is_empty() && !word.starts_with('-') && word.bytes().all(is_plain) {
         return word.to_owned();
     }
-    let needs_escapes =
-        word.chars().any(|character| character.is_control() || bowline_text::is_hidden(character));
+    // Fish reads a backslash inside quotes as an escape, so that it could end the quotes.
+    let needs_escapes = word.chars().any(|character| {
+        character == '\\' || character.is_control() || bowline_text::is_hidden(character)
+    });
     if !needs_escapes {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
     let mut quoted = String::from("$'");
     for character in word.chars() {
         match character {
-            '\'' => quoted.push_str(r"\'"),
-            '\\' => quoted.push_str(r"\\"),
+            // Numbers, because a shell without `$'…'` sees plain quotes, which a quote or backslash would end.
+            '\'' => quoted.push_str(r"\047"),
+            '\\' => quoted.push_str(r"\134"),
             '\n' => quoted.push_str(r"\n"),
             '\r' => quoted.push_str(r"\r"),
             '\t' => quoted.push_str(r"\t"),
@@ -47,7 +50,8 @@ mod tests {
             ("`id`; echo 'x'", r"'`id`; echo '\''x'\'''"),
             ("--help", "'--help'"),
             ("a\nrm -rf /\n", r"$'a\nrm -rf /\n'"),
-            ("\u{1b}]0;x\u{7}'\\", r"$'\033]0;x\007\'\\'"),
+            ("\u{1b}]0;x\u{7}'\\", r"$'\033]0;x\007\047\134'"),
+            (r"a\b", r"$'a\134b'"),
             ("a\u{202e}b", r"$'a\342\200\256b'"),
         ] {
             assert_eq!(quote(word), expected);
@@ -65,6 +69,24 @@ mod tests {
                 return;
             };
             assert_eq!(String::from_utf8_lossy(&output.stdout), word);
+        }
+    }
+
+    /// Shells without `$'…'` read another word or refuse the line, but run nothing of it.
+    #[test]
+    #[cfg(unix)]
+    fn no_shell_runs_a_part_of_a_word() {
+        // Only a shell that runs it prints 42.
+        let command = r#"; echo 4""2; echo "#;
+        for shell in ["sh", "bash", "dash", "fish", "zsh"] {
+            for start in ["'", r"\'", r"\", r"\\'", "\n'", "\n\\'", "\n\\\\'", "$("] {
+                let word = format!("{start}{command}{start}");
+                let script = format!("printf %s {}", quote(&word));
+                let run = std::process::Command::new(shell).args(["-c", &script]).output();
+                let Ok(output) = run else { continue };
+                let printed = String::from_utf8_lossy(&output.stdout);
+                assert!(!printed.contains("42"), "{shell}: {script}: {printed}");
+            }
         }
     }
 }
