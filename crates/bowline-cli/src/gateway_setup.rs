@@ -109,7 +109,7 @@ impl GatewaySetup {
             builder = builder.token(token);
         }
         if let Some(inspector) = options.inspector {
-            builder = builder.tap(inspector.tap());
+            builder = builder.tap(inspector.tap()).redactor(inspector.redactor());
             inspector.add_secrets(options.access.token().map(str::to_owned));
         }
         if let Some(scopes) = options.dev_scopes {

@@ -133,6 +133,7 @@ impl ConnectionArguments {
             if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
                 target.login = None;
             }
+            target.secrets.0.extend(headers.iter().flat_map(|(_, value)| header_secrets(value)));
             *page = headers.into_iter().fold(page.clone(), |page, (name, value)| page.header(name, value));
         }
         if !self.roots.is_empty() {
@@ -262,6 +263,18 @@ pub(crate) struct Target {
     pub(crate) answers: Option<Arc<AnswersFile>>,
     /// How to log in; `None` if the server has no URL, or if other credentials are sent.
     login: Option<LoginSettings>,
+    /// What must not be shown: tokens, and secrets of its configuration.
+    secrets: Secrets,
+}
+
+/// Texts that must not be shown. Its `Debug` shows nothing.
+#[derive(Clone, Default)]
+struct Secrets(Vec<String>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -279,6 +292,7 @@ impl Target {
             log_level: None,
             answers: None,
             login: None,
+            secrets: Secrets::default(),
             name,
             is_command_line: false,
             endpoint,
@@ -318,6 +332,11 @@ impl Target {
             Endpoint::Program(program) => Some(program),
             Endpoint::Http(_) | Endpoint::InProcess(_) => None,
         }
+    }
+
+    /// Returns what must not be shown.
+    pub(crate) fn secrets(&self) -> &[String] {
+        &self.secrets.0
     }
 
     /// Returns the HTTP target, if the server has a URL.
@@ -454,7 +473,8 @@ async fn show_start(context: &Context, shown: &str) -> Infallible {
 /// Returns the running gateway of this user. Other programs on its port are never contacted.
 fn gateway(context: &Context) -> Result<Target, Failure> {
     let running = RunningGateway::find(&context.environment).ok_or_else(not_running)?;
-    Ok(Target::new(GATEWAY, Endpoint::Http(http_target(&running.url, running.token.as_deref()).into())))
+    let endpoint = Endpoint::Http(http_target(&running.url, running.token.as_deref()).into());
+    Ok(Target { secrets: Secrets(running.token.into_iter().collect()), ..Target::new(GATEWAY, endpoint) })
 }
 
 /// Returns the failure for a missing gateway.
@@ -468,7 +488,8 @@ pub(crate) fn not_running() -> Failure {
 fn at_url(url: &str, context: &Context) -> Target {
     let token = RunningGateway::at_url(&context.environment, url).and_then(|running| running.token);
     let login = token.is_none().then(LoginSettings::default);
-    Target { login, ..Target::new(url, Endpoint::Http(http_target(url, token.as_deref()).into())) }
+    let endpoint = Endpoint::Http(http_target(url, token.as_deref()).into());
+    Target { login, secrets: Secrets(token.into_iter().collect()), ..Target::new(url, endpoint) }
 }
 
 /// Returns an HTTP target that sends a token.
@@ -507,6 +528,7 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
         revision: entry.settings.revision,
         roots: entry.settings.roots.iter().map(Root::from).collect(),
         login,
+        secrets: Secrets(bowline_host::gateway::secrets([entry])),
         ..Target::new(name, endpoint)
     })
 }
@@ -548,6 +570,12 @@ fn with_usual_path(url: &str) -> Option<String> {
     (!host.trim_end_matches('/').contains(['/', '?'])).then(|| format!("{}/mcp", url.trim_end_matches('/')))
 }
 
+/// Returns the secrets of a header: its value, and the token behind a scheme such as `Bearer`.
+fn header_secrets(value: &str) -> impl Iterator<Item = String> {
+    let token = value.split_once(' ').map(|(_, token)| token.trim());
+    std::iter::once(value).chain(token).map(str::to_owned)
+}
+
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -584,6 +612,14 @@ mod tests {
         for wrong in ["a", "a:=x", "{", "/=1", "a b=1"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_secrets_of_a_header_are_its_value_and_its_token() {
+        assert_eq!(header_secrets("Bearer abc").collect::<Vec<_>>(), ["Bearer abc", "abc"]);
+        assert_eq!(header_secrets("abc").collect::<Vec<_>>(), ["abc"]);
+        let target = Target { secrets: Secrets(vec!["abc".into()]), ..Target::new("x", Endpoint::Program(Command::new("x"))) };
+        assert!(!format!("{target:?}").contains("abc"));
     }
 
     #[test]

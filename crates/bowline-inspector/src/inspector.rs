@@ -151,6 +151,12 @@ impl Inspector {
         self.shared.redactor.learn(secrets);
     }
 
+    /// Returns what masks secrets, so that others can teach it some; for
+    /// [`GatewayBuilder::redactor`](bowline_host::gateway::GatewayBuilder::redactor).
+    pub fn redactor(&self) -> Redactor {
+        self.shared.redactor.clone()
+    }
+
     /// Sets how clients connect to the gateway, and the call that Home offers, once the address is known.
     pub fn set_hints(&self, connect: Vec<ConnectHint>, try_call: Option<TryCall>) {
         let _ = self.shared.connect.set((connect, try_call));

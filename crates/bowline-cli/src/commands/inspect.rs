@@ -31,6 +31,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let signals = ShutdownSignals::listen()?;
     let setup = InspectorSetup::new(Mode::Inspect, |options| options).await?;
     let inspector = setup.inspector.clone();
+    inspector.add_secrets(target.secrets().iter().cloned());
     // The person at the page is the only caller, and is asked by the page itself before a destructive call.
     let guard =
         Guard::builder().policy(Policy::new([Rule::allow().tool("*")])).gate(inspector.gate(None)).build();

@@ -19,7 +19,7 @@ use bowline_config::{Config, Environment};
 use bowline_http::{Post, Poster, auth::SealingKey};
 use bowline_policy::{
     Answers, Audience, Consent, Gate, Guard, GuardBuilder, Opener, Pins, QuestionLimit, Rule,
-    audit::{Audit, AuditSettings},
+    audit::{Audit, AuditSettings, Redactor},
     default_consent,
 };
 use bowline_telemetry::{Exporter, Sources, Traces};
@@ -68,6 +68,7 @@ pub struct GatewayBuilder {
     audience: Option<Serves>,
     without_asking: Vec<Rule>,
     tap: Option<Arc<dyn Tap>>,
+    redactor: Option<Redactor>,
     sharing: Sharing,
     dev_scopes: Option<Vec<String>>,
     login_key: Option<SealingKey>,
@@ -91,6 +92,7 @@ impl GatewayBuilder {
             audience: None,
             without_asking: Vec::new(),
             tap: None,
+            redactor: None,
             sharing: Sharing::default(),
             dev_scopes: None,
             login_key: None,
@@ -132,6 +134,13 @@ impl GatewayBuilder {
     /// Shows everything that happens in the gateway to `tap`. Default: nothing is captured.
     pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
         self.tap = Some(tap);
+        self
+    }
+
+    /// Teaches `redactor` the secrets of the gateway: its token, and those of servers and models, also when the configuration
+    /// changes. For whatever shows what [`tap`](Self::tap) captures. Default: none.
+    pub fn redactor(mut self, redactor: Redactor) -> Self {
+        self.redactor = Some(redactor);
         self
     }
 
@@ -281,6 +290,10 @@ impl GatewayBuilder {
         if let Some(AccessTokens::Configured { secret: Some(secret), .. }) = &auth {
             known.push(secret.expose().to_owned());
         }
+        known.extend(secrets(&self.config.upstreams));
+        if let Some(redactor) = &self.redactor {
+            redactor.learn(known.iter().cloned());
+        }
         match self.audit(known) {
             Ok(Some(audit)) => guard = guard.audit(audit),
             Ok(None) => {}
@@ -361,6 +374,7 @@ impl GatewayBuilder {
             token,
             auth,
             consent,
+            redactor: self.redactor,
             shutting_down: Arc::new(AtomicBool::new(false)),
             sessions: self.sharing,
             made_once,
@@ -424,7 +438,7 @@ impl GatewayBuilder {
             .max_bytes(config.max_bytes)
             .keep(usize::try_from(config.keep).unwrap_or(usize::MAX))
             .required(config.required);
-        for secret in known.into_iter().chain(secrets(&self.config.upstreams)) {
+        for secret in known {
             settings = settings.secret(secret);
         }
         let open = |error| Problem::new("audit", format!("cannot write `{}`: {error}", file.display()));

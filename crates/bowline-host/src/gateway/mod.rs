@@ -37,6 +37,7 @@ pub use edge::{RequireToken, random_token};
 pub use models::broker;
 pub use problem::{GatewayError, Problem};
 pub use reload::{Applied, EntryState};
+pub use secrets::secrets;
 
 pub use crate::host::REFUSED;
 
@@ -44,7 +45,7 @@ use crate::{Host, UpstreamStatus, upstream::Credentials};
 use auth::AccessTokens;
 use bowline_config::{Config, Environment};
 use bowline_http::{HttpOptions, HttpService};
-use bowline_policy::{Audience, Consent};
+use bowline_policy::{Audience, Consent, audit::Redactor};
 use bowline_server::{Server, ServerHandle};
 use bowline_telemetry::Exporter;
 use edge::{Counter, Edge, Token};
@@ -90,6 +91,8 @@ struct Inner {
     /// The access tokens that HTTP clients may send.
     auth: Option<AccessTokens>,
     consent: rules::ConsentSettings,
+    /// Learns the secrets of servers, for what is shown.
+    redactor: Option<Redactor>,
     shutting_down: Arc<AtomicBool>,
     /// What several processes share.
     sessions: sessions::Sharing,

@@ -223,8 +223,15 @@ impl Gateway {
         keep_active_entries(state, &mut config);
         let diff = diff(&state.config, &config);
 
-        if let Some(audit) = inner.host.guard().audit() {
-            audit.hide(secrets(&config.upstreams));
+        let audit = inner.host.guard().audit();
+        if audit.is_some() || inner.redactor.is_some() {
+            let secrets = secrets(&config.upstreams);
+            if let Some(redactor) = &inner.redactor {
+                redactor.learn(secrets.iter().cloned());
+            }
+            if let Some(audit) = audit {
+                audit.hide(secrets);
+            }
         }
         // Set before servers are added, so that a new server never runs under the old rules.
         inner.host.guard().set_policy(rules::policy(&config, &inner.consent));

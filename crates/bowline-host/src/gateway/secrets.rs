@@ -1,4 +1,4 @@
-//! Collects the secrets that must not appear in the audit log.
+//! Collects the secrets that must not appear in the audit log, or in what is shown.
 
 use bowline_config::{Launch, Text, UpstreamConfig, parse_env_file, read_env_file};
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 /// From so many bytes on a part of a secret is one itself.
 const TELLING: usize = 8;
 
-/// The secrets of servers: of variables, arguments, headers and URLs, and whatever is in files of variables.
-pub(super) fn secrets<'a>(entries: impl IntoIterator<Item = &'a UpstreamConfig>) -> Vec<String> {
+/// Returns the secrets of servers: of variables, arguments, headers and URLs, and whatever is in files of variables, which it reads.
+pub fn secrets<'a>(entries: impl IntoIterator<Item = &'a UpstreamConfig>) -> Vec<String> {
     entries.into_iter().flat_map(|entry| of(&entry.launch)).collect()
 }
 

@@ -3,6 +3,7 @@
 use super::{Far, Folder, call, client, config, config_of, environment, gateway, open_file, text, tools};
 use bowline_config::{Disk, Loader, Scope, Source};
 use bowline_host::{Gateway, gateway::EntryState};
+use bowline_policy::audit::Redactor;
 use serde_json::json;
 use std::time::Duration;
 
@@ -151,5 +152,22 @@ async fn files_are_reloaded_when_they_change() {
     write("[servers.three]\ncommand = \"three\"\n");
     until(&|| names() == ["three"]).await;
     assert_eq!(gateway.problems(), []);
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn a_redactor_learns_the_secrets_of_servers_also_of_later_configurations() {
+    let far = Far::start().await;
+    let with = |token: &str| {
+        let header = format!("headers = {{ Authorization = \"Bearer {token}\" }}");
+        config(&format!("[servers.far]\nurl = \"{}\"\n{header}\n", far.url))
+    };
+    let redactor = Redactor::default();
+    let gateway = Gateway::builder(with("first-token-1")).redactor(redactor.clone()).token("gateway-token");
+    let gateway = gateway.build().unwrap();
+    let shown = || redactor.text("first-token-1 second-token-2 gateway-token");
+    assert_eq!(shown(), "*** second-token-2 ***");
+    gateway.apply(with("second-token-2")).unwrap();
+    assert_eq!(shown(), "*** *** ***");
     gateway.close().await;
 }
