@@ -108,8 +108,8 @@ impl Inspector {
         let no_randomness = || io::Error::other("the system provides no random numbers");
         let (keys, secret) = Keys::new().map_err(|_| no_randomness())?;
         let run = keys::random(8).map_err(|_| no_randomness())?;
-        let recorder = Recorder::new(options.memory, options.bodies);
         let redactor = Redactor::new(options.secrets.clone());
+        let recorder = Recorder::new(options.memory, options.bodies, redactor.clone());
         let questions = Questions::new(recorder.clone(), redactor.clone());
         Ok(Self {
             shared: Arc::new(Shared {

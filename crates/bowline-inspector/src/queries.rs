@@ -17,6 +17,7 @@ use crate::{
 };
 use bowline_host::{Health, ServerOffer, UpstreamStatus, gateway::EntryState};
 use bowline_http::Body;
+use bowline_policy::audit::Redactor;
 use bowline_proto::uri::UriTemplate;
 use bowline_types::{RawJson, Tool, ToolAnnotations};
 use http::{Response, StatusCode};
@@ -100,7 +101,7 @@ pub(crate) fn attached(shared: &Shared) -> Result<&Attached, Failure> {
 async fn overview(shared: &Shared, holder: Holder) -> Result<Overview, Failure> {
     let attached = attached(shared)?;
     let offers = attached.host.offers().await;
-    let mut servers = summaries(attached, &offers);
+    let mut servers = summaries(shared, attached, &offers);
     servers.sort_by_key(|server| {
         (!matches!(server.state, ServerState::Failed | ServerState::Invalid), server.name.clone())
     });
@@ -144,13 +145,13 @@ fn required(tool: &Tool) -> usize {
     schema.and_then(|schema| schema.get("required")?.as_array().map(Vec::len)).unwrap_or(0)
 }
 
-fn summaries(attached: &Attached, offers: &[ServerOffer]) -> Vec<ServerSummary> {
+fn summaries(shared: &Shared, attached: &Attached, offers: &[ServerOffer]) -> Vec<ServerSummary> {
     let tokens = |name: &str| {
         let offer = offers.iter().find(|offer| offer.server == name)?;
         (!offer.tools.is_empty()).then(|| offer.tools.iter().map(|tool| tool_tokens(&tool.shown)).sum())
     };
     let mut summaries: Vec<ServerSummary> =
-        attached.host.status().iter().map(|status| summary(status, tokens(&status.name))).collect();
+        attached.host.status().iter().map(|status| summary(status, tokens(&status.name), &shared.redactor)).collect();
     for name in attached.host.names() {
         if !summaries.iter().any(|summary| summary.name == name) {
             summaries.push(empty(&name, ServerState::Idle, None));
@@ -165,6 +166,7 @@ fn summaries(attached: &Attached, offers: &[ServerOffer]) -> Vec<ServerSummary> 
             other => (ServerState::Invalid, Some(format!("{other:?}"))),
         };
         summaries.retain(|summary| summary.name != entry.name);
+        let reason = reason.map(|reason| shared.redactor.text(&reason));
         summaries.push(empty(&entry.name, state, reason));
     }
     summaries
@@ -187,7 +189,7 @@ fn empty(name: &str, state: ServerState, reason: Option<String>) -> ServerSummar
     }
 }
 
-fn summary(status: &UpstreamStatus, tokens: Option<usize>) -> ServerSummary {
+fn summary(status: &UpstreamStatus, tokens: Option<usize>, redactor: &Redactor) -> ServerSummary {
     let (state, reason) = match &status.health {
         Health::Idle => (ServerState::Idle, None),
         Health::Starting => (ServerState::Starting, None),
@@ -197,7 +199,8 @@ fn summary(status: &UpstreamStatus, tokens: Option<usize>) -> ServerSummary {
     ServerSummary {
         name: status.name.clone(),
         state,
-        reason: reason.as_deref().map(Shown::text),
+        // It repeats what the server wrote, such as the end of its output.
+        reason: reason.map(|reason| Shown::text(&redactor.text(&reason))),
         revision: status.revision.map(|revision| revision.as_str().to_owned()),
         tools: status.tools,
         tokens,
@@ -213,7 +216,7 @@ fn summary(status: &UpstreamStatus, tokens: Option<usize>) -> ServerSummary {
 async fn server_detail(shared: &Shared, name: &str) -> Result<ServerDetail, Failure> {
     let attached = attached(shared)?;
     let offers = attached.host.offers().await;
-    let summary = summaries(attached, &offers).into_iter().find(|summary| summary.name == name);
+    let summary = summaries(shared, attached, &offers).into_iter().find(|summary| summary.name == name);
     let summary = summary
         .ok_or_else(|| Failure::not_found(format!("there is no server `{}`", bowline_text::visible(name))))?;
     let negotiated = attached.host.client(name).map(|client| client.server());
@@ -274,7 +277,7 @@ async fn entries(shared: &Shared) -> Result<Entries, Failure> {
             server: offer.server.clone(),
             items: tools.chain(resources).chain(templates).chain(prompts).collect(),
             hidden: offer.hidden,
-            problem: offer.problem.as_deref().map(Shown::text),
+            problem: offer.problem.as_deref().map(|problem| Shown::text(&shared.redactor.text(problem))),
         }
     });
     Ok(Entries { servers: servers.collect() })

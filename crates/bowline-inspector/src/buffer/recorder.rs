@@ -10,6 +10,7 @@ use crate::{
     render::Shown,
 };
 use bowline_host::{Health, ServerMessage, Tap, TapEvent};
+use bowline_policy::audit::Redactor;
 use bowline_server::{CallOrigin, MessageDirection, ObservedMessage};
 use bowline_types::Id;
 use std::{
@@ -40,6 +41,8 @@ pub(crate) struct Recorder {
 
 struct State {
     ring: Ring,
+    /// Masks what heads repeat. Bodies are masked when they are shown.
+    redactor: Redactor,
     changed: Changed,
     open: HashMap<CallKey, OpenCall>,
     order: VecDeque<CallKey>,
@@ -80,9 +83,10 @@ pub(crate) struct QuestionEnd {
 }
 
 impl Recorder {
-    pub(crate) fn new(limit: usize, bodies: bool) -> Self {
+    pub(crate) fn new(limit: usize, bodies: bool, redactor: Redactor) -> Self {
         let state = State {
             ring: Ring::new(limit, bodies),
+            redactor,
             changed: Changed::default(),
             open: HashMap::new(),
             order: VecDeque::new(),
@@ -266,7 +270,8 @@ impl State {
 
     /// Adds a message and returns its number.
     fn message(&mut self, passing: &Passing<'_>) -> u64 {
-        let Parts { kind, id, method, name, about, status, code, client } = wire::read(passing.frame);
+        let Parts { kind, id, method, name, about, status, code, client } =
+            wire::read(passing.frame, &self.redactor);
         let (connection, direction, leg) = (passing.connection, passing.direction, passing.leg);
         let seq = self.ring.next();
         if let Some((name, version, revision)) = client
@@ -387,7 +392,7 @@ impl State {
         if let Some((call, parent)) = call {
             (head.call, head.parent) = (Some(call), parent);
             if method == "notifications/progress"
-                && let Some(progress) = progress_of(passing.frame)
+                && let Some(progress) = progress_of(passing.frame, &self.redactor)
             {
                 // The caller's call shows the progress of the server's.
                 for call in [Some(call), parent].into_iter().flatten() {
@@ -431,6 +436,8 @@ impl State {
         end: Option<(Status, Duration)>,
         call: Option<u64>,
     ) -> u64 {
+        // Masked before it is cut, because a part of a secret would not be recognized.
+        let text = self.redactor.text(text);
         let seq = self.ring.next();
         let is_step = matches!(kind, Kind::Policy | Kind::Question | Kind::Model);
         let head = Head {
@@ -442,7 +449,7 @@ impl State {
             direction: Direction::In,
             kind,
             method: None,
-            name: Some(wire::cut(text)),
+            name: Some(wire::cut(&text)),
             id: None,
             call: call.or(is_step.then_some(seq)),
             parent,
@@ -593,7 +600,7 @@ fn id_text(id: &Id) -> String {
     serde_json::to_string(id).map(|text| wire::cut(&text)).unwrap_or_default()
 }
 
-fn progress_of(frame: &[u8]) -> Option<Progress> {
+fn progress_of(frame: &[u8], redactor: &Redactor) -> Option<Progress> {
     #[derive(serde::Deserialize)]
     struct Message {
         params: Params,
@@ -605,7 +612,8 @@ fn progress_of(frame: &[u8]) -> Option<Progress> {
         message: Option<String>,
     }
     let Params { progress, total, message } = serde_json::from_slice::<Message>(frame).ok()?.params;
-    Some(Progress { progress, total, message: message.as_deref().map(Shown::line) })
+    let message = message.map(|message| Shown::line(&redactor.text(&message)));
+    Some(Progress { progress, total, message })
 }
 
 /// Milliseconds since 1970.
@@ -616,4 +624,44 @@ pub(crate) fn now() -> f64 {
 /// Returns whether a stored message belongs to a call.
 pub(super) fn is_of(stored: &Stored, call: u64) -> bool {
     stored.head.call == Some(call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_and_progress_are_masked_before_they_are_cut() {
+        let secret = "hunter2-secret".to_owned();
+        let recorder = Recorder::new(1_000_000, true, Redactor::new(vec![secret.clone()]));
+        // The cut at 200 bytes would leave the beginning of the secret.
+        let line = format!("{}{secret}", "x".repeat(195));
+        recorder.event(&TapEvent::Output { server: "demo", line: &line });
+        let health = Health::Failed(format!("exited: {secret}"));
+        recorder.event(&TapEvent::State { server: "demo", health: &health, connection: None });
+        let send = |frame: &str| {
+            recorder.state().message(&Passing {
+                connection: 1,
+                leg: Leg::Client,
+                direction: if frame.contains("progress\"") { Direction::Out } else { Direction::In },
+                peer: "client",
+                frame: frame.as_bytes(),
+                parent: None,
+                about: None,
+            })
+        };
+        let uri = "https://u:p@a.example/x?access_token=abcdef";
+        let call = send(&format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{{"uri":"{uri}"}}}}"#
+        ));
+        send(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":7,"progress":1,"message":"at {secret}"}}}}"#
+        ));
+        let names: Vec<_> = recorder
+            .with_ring(|ring| ring.iter().map(|stored| stored.head.name.clone().unwrap_or_default()).collect());
+        let masked = format!("{}***", "x".repeat(195));
+        assert_eq!(names[..3], [masked.as_str(), "exited: ***", "https://***@a.example/x?access_token=***"]);
+        let message = recorder.progress(call).and_then(|progress| progress.message);
+        assert_eq!(message.map(|message| message.text), Some("at ***".to_owned()));
+    }
 }

@@ -1,6 +1,7 @@
 //! Reads what a head needs from a message.
 
 use crate::events::{Kind, Status};
+use bowline_policy::audit::Redactor;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -80,8 +81,8 @@ struct Failure {
     code: i64,
 }
 
-/// Reads a message. What is not a JSON-RPC message is [`Kind::Other`].
-pub(super) fn read(frame: &[u8]) -> Parts {
+/// Reads a message and masks its name. What is not a JSON-RPC message is [`Kind::Other`].
+pub(super) fn read(frame: &[u8], redactor: &Redactor) -> Parts {
     let nothing = |kind| Parts {
         kind,
         id: None,
@@ -108,7 +109,7 @@ pub(super) fn read(frame: &[u8]) -> Parts {
     });
     Parts {
         about: params.request_id.or(params.progress_token).map(|id| cut(id.get())),
-        name: params.name.or(params.uri).as_deref().map(cut),
+        name: params.name.or(params.uri).map(|name| cut(&redactor.uri(&name))),
         method: Some(cut(&method)),
         client: client.flatten(),
         ..nothing(if id.is_some() { Kind::Request } else { Kind::Notification })
