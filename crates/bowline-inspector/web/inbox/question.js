@@ -6,7 +6,7 @@ import { jsonView, parseExact, stringifyExact } from "../core/json.js";
 import { format } from "../core/route.js";
 import * as stream from "../core/stream.js";
 import { field } from "../explore/field.js";
-import { clock, hue, line, told } from "../core/text.js";
+import { bytes, clock, hue, line, told } from "../core/text.js";
 
 /** @typedef {import("../api").InboxQuestion} InboxQuestion */
 /** @typedef {import("../api").AnsweredQuestion} AnsweredQuestion */
@@ -67,6 +67,10 @@ export function question(item, answered) {
   const sent = signal(false);
   const settled = settle();
   const ready = () => settled() && !sent() && grade() === "control" && stream.state() === "live";
+  const cut = leftOut(item);
+  // What is not shown is allowed only on purpose.
+  const accepted = signal(cut === 0);
+  const allowable = () => ready() && accepted();
 
   /** @param {Record<string, unknown>} answer */
   async function reply(answer) {
@@ -80,11 +84,11 @@ export function question(item, answered) {
     }
   }
   const allow = (/** @type {Record<string, unknown>} */ more = {}) => reply({ kind: "allow", scope: scope.peek(), covers: covers.peek(), edit: edit.peek(), ...more });
-  const yes = asks.kind === "visit" ? button("Open page", "primary", ready, () => {
+  const yes = asks.kind === "visit" ? button("Open page", "primary", allowable, () => {
     const { url } = asks.target;
     if (url !== undefined && /^https?:\/\//i.test(url)) open(url, "_blank", "noopener,noreferrer");
     allow({ opened: true });
-  }) : button(asks.kind === "form" || asks.kind === "roots" ? "Send" : "Allow", asks.kind === "call" && asks.hints.includes("destructive") ? "danger" : "primary", ready, () => allow());
+  }) : button(asks.kind === "form" || asks.kind === "roots" ? "Send" : "Allow", asks.kind === "call" && asks.hints.includes("destructive") ? "danger" : "primary", allowable, () => allow());
 
   return h("article", { class: `question hue-${hue(item.server)}` },
     h("a", { class: "button quiet only-narrow", href: "#/inbox" }, icon("back"), "All"),
@@ -93,6 +97,7 @@ export function question(item, answered) {
       item.call === undefined ? null : [" · ", h("a", { href: format("traffic", [String(item.call)]) }, "See it in Traffic")]),
     item.why ? h("p", null, item.why) : null,
     body(item, edit, answered !== null),
+    cutNote(item),
     answered ? outcome(answered) : item.terminal_only
       ? h("div", { class: "callout person" }, icon("output"), h("div", null, "Questions that start a program are answered in the terminal only."))
       : h("div", { class: "answer", onkeydown: (/** @type {KeyboardEvent} */ event) => {
@@ -101,10 +106,37 @@ export function question(item, answered) {
       } },
         item.scopes.length > 1 ? choices("How long", item.scopes, SCOPES, scope) : null,
         item.covers.length > 1 ? choices("What it covers", item.covers, COVERS, covers) : null,
+        cut === 0 ? null : h("label", { class: "choice" }, h("input", { type: "checkbox", onchange: (/** @type {Event} */ event) => accepted.set(/** @type {HTMLInputElement} */ (event.target).checked) }), "I allow it without seeing the rest"),
         h("div", { class: "actions" }, yes,
           button(asks.kind === "form" || asks.kind === "visit" ? "Decline" : "Deny", "", ready, () => reply({ kind: "decline", scope: scope.peek() })),
           asks.kind === "form" || asks.kind === "visit" ? button("Not now", "quiet", ready, () => reply({ kind: "cancel" })) : null),
         show(failure, () => h("p", { class: "error", role: "alert" }, icon("alert"), " ", failure))));
+}
+
+/**
+ * Returns how many bytes of what is asked about are not shown.
+ * @param {InboxQuestion} item
+ */
+function leftOut({ asks }) {
+  switch (asks.kind) {
+    case "call": return asks.arguments.left_out ?? 0;
+    case "new": return asks.definition.left_out ?? 0;
+    case "access": return asks.name.left_out ?? 0;
+    case "changed": return asks.diff.reduce((sum, each) => sum + (each.text.left_out ?? 0), 0);
+    case "visit": return asks.target.text.left_out ?? 0;
+    case "start": return asks.description.reduce((sum, each) => sum + (each.left_out ?? 0), 0);
+    case "roots": return asks.roots.reduce((sum, each) => sum + (each.left_out ?? 0), 0);
+    case "sample": case "sample_result": case "form": return 0;
+  }
+}
+
+/**
+ * Says that the end of what is asked about is not shown.
+ * @param {InboxQuestion} item
+ */
+function cutNote(item) {
+  const cut = leftOut(item);
+  return cut === 0 ? null : h("p", { class: "status error", role: "alert" }, icon("alert"), ` ${bytes(cut)} at the end are not shown`);
 }
 
 /** Becomes true after the question has been on screen in the focused tab for a moment. */
