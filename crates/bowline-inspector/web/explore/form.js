@@ -16,6 +16,8 @@ import { field } from "./field.js";
 
 /** Milliseconds after the last key until the value is checked. */
 const PAUSE = 150;
+/** Milliseconds that a question is shown before a press confirms it. */
+const SETTLE = 500;
 
 /**
  * @param {object} options
@@ -35,6 +37,7 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
   const touched = signal(/** @type {Set<string>} */ (new Set()));
   const attempted = signal(false);
   const asking = signal(false);
+  let askedAt = 0;
   const failure = signal("");
   /** Grows when the value was changed as a whole, so that the fields are drawn again. */
   const edited = signal(0);
@@ -91,8 +94,11 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
     attempted.set(true);
     if (destructive && !asking.peek() && memory.calls.length === 0) {
       asking.set(true);
+      askedAt = performance.now();
       return;
     }
+    // The second half of a double click is no confirmation.
+    if (asking.peek() && performance.now() - askedAt < SETTLE) return;
     asking.set(false);
     try {
       const sent = await send(server, entry.kind, entry.name, value.peek(), { meta: memory.meta, timeout: memory.timeout });
@@ -107,6 +113,11 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
 
   /** @param {KeyboardEvent} event */
   function keys(event) {
+    // A key that is held down runs nothing again, and confirms nothing.
+    if (event.key === "Enter" && event.repeat && (event.ctrlKey || event.metaKey || event.target instanceof HTMLButtonElement)) {
+      event.preventDefault();
+      return;
+    }
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       if (allowed() && !running()) run();
