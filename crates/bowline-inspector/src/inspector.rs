@@ -92,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) page: PageState,
     pub(crate) streams: Arc<AtomicUsize>,
     pub(crate) bodies: Semaphore,
+    /// One search runs at a time.
+    pub(crate) searches: Arc<Semaphore>,
     pub(crate) ending: watch::Sender<bool>,
 }
 
@@ -127,6 +129,7 @@ impl Inspector {
                 page: PageState::default(),
                 streams: Arc::default(),
                 bodies: Semaphore::new(MAX_BODIES),
+                searches: Arc::new(Semaphore::new(1)),
                 ending: watch::Sender::new(false),
             }),
         })

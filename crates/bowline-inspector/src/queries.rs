@@ -78,12 +78,16 @@ pub(crate) async fn answer(
         Query::Result { call } => reply(ok, &result(shared, call).await?),
         Query::Find { text, before } => {
             let (recorder, redactor) = (shared.recorder.clone(), shared.redactor.clone());
+            let failed = |error: String| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error);
+            let turn = Arc::clone(&shared.searches).acquire_owned().await;
+            let turn = turn.map_err(|error| failed(error.to_string()))?;
             // Many megabytes are read and masked, which other requests must not wait for.
-            let found = tokio::task::spawn_blocking(move || recorder.find(&text, before, &redactor)).await;
-            reply(
-                ok,
-                &found.map_err(|error| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?,
-            )
+            let found = tokio::task::spawn_blocking(move || {
+                // Held until the end, also if the browser does not wait for it.
+                let _turn = turn;
+                recorder.find(&text, before, &redactor)
+            });
+            reply(ok, &found.await.map_err(|error| failed(error.to_string()))?)
         }
         Query::Inbox => reply(ok, &shared.questions.inbox()),
         Query::Copy { seq, form } => reply(ok, &copy::copy(shared, seq, form)?),
