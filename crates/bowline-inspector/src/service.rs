@@ -23,7 +23,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The largest query, code and action.
+/// The largest body that is read without a turn. A code fits into it, so that nobody without a key can take all turns.
+const MAX_SMALL: usize = 256;
+/// The largest query and action.
 const MAX_QUERY: usize = 64 * 1024;
 const MAX_ACTION: usize = 4 * 1024 * 1024;
 /// How long a body may take.
@@ -106,7 +108,7 @@ impl InspectorService {
                 self.document(if path == "/" { "index.html" } else { "open.html" })
             }
             _ if place == Place::Asset && is_read(method) => self.asset(path),
-            "/api/enter" if method == Method::POST => self.enter(&self.read(parts, body, MAX_QUERY).await?),
+            "/api/enter" if method == Method::POST => self.enter(&self.read(parts, body, MAX_SMALL).await?),
             "/api/link" if method == Method::POST => self.link(&parts.headers),
             "/api/events" if method == Method::GET => {
                 let holder = self.holder(&parts.headers)?;
@@ -233,12 +235,11 @@ impl InspectorService {
         if body.size_hint().lower() > limit as u64 {
             return Err(too_large(limit));
         }
-        let Ok(_permit) = self.shared.bodies.try_acquire() else {
-            return Err(Failure::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many requests at a time; try again",
-            ));
-        };
+        let is_small = body.size_hint().upper().unwrap_or(u64::MAX).min(limit as u64) <= MAX_SMALL as u64;
+        let permit = if is_small { None } else { Some(self.shared.bodies.try_acquire()) };
+        let _permit = permit.transpose().map_err(|_| {
+            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time; try again")
+        })?;
         match tokio::time::timeout(BODY_TIME, Limited::new(body, limit).collect()).await {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large(limit)),

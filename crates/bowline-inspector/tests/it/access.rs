@@ -7,6 +7,11 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
+use std::{
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+use tower_service::Service as _;
 
 /// Every route of the API that needs a key, with a body that it would accept.
 fn api(key: Option<&str>) -> Vec<Request<Full<Bytes>>> {
@@ -260,6 +265,41 @@ async fn oversized_bodies_are_refused() {
     let view = site.key(Grade::View).await;
     let act = post("/api/act", Some(&view), &json!({"action":"level","level":text(65 * 1024)}));
     assert_eq!(site.send(act).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+/// A body that never arrives.
+struct Stalled;
+
+impl http_body::Body for Stalled {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test]
+async fn without_a_key_nobody_can_block_the_others() {
+    let site = site(None).await;
+    let code = site.inspector.link(Grade::View).unwrap();
+    let mut stalled = Vec::new();
+    for _ in 0..20 {
+        let request = Request::post("/api/enter").header("host", HOST);
+        let request = request.header("content-type", "application/json").body(Stalled).unwrap();
+        let mut reply = site.service.clone().call(request);
+        assert!(reply.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        stalled.push(reply);
+    }
+    let large = json!({"query":"find","text":"x".repeat(1000)});
+    assert_eq!(site.send(post("/api/query", Some(&site.key), &large)).await.0, StatusCode::OK);
+    let (status, _) = site.send(post("/api/enter", None, &json!({"code":code.expose()}))).await;
+    assert_eq!(status, StatusCode::OK);
+    let enter = post("/api/enter", None, &json!({"code":"x".repeat(300)}));
+    assert_eq!(site.send(enter).await.0, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
 #[tokio::test]
