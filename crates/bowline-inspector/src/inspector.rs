@@ -8,13 +8,14 @@ use crate::{
     keys::{self, Code, Keys},
     query::{ConnectHint, Grade, Mode, TryCall},
     service::InspectorService,
+    stream::Streams,
 };
 use bowline_host::{Gateway, Host, Tap};
 use bowline_policy::{Gate, audit::Redactor};
 use bowline_server::ServerHandle;
 use std::{
     fmt, io,
-    sync::{Arc, OnceLock, atomic::AtomicUsize},
+    sync::{Arc, OnceLock},
 };
 use tokio::{
     net::TcpListener,
@@ -90,7 +91,7 @@ pub(crate) struct Shared {
     pub(crate) started: f64,
     pub(crate) attached: OnceLock<Attached>,
     pub(crate) page: PageState,
-    pub(crate) streams: Arc<AtomicUsize>,
+    pub(crate) streams: Arc<Streams>,
     pub(crate) bodies: Semaphore,
     /// One search runs at a time.
     pub(crate) searches: Arc<Semaphore>,

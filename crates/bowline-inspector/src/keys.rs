@@ -11,9 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many browsers may have a key. Beyond it the oldest key is revoked.
+/// How many browsers may have a key of each grade. Beyond it the oldest key of that grade is revoked, so that keys that only look
+/// do not revoke those of the person who acts.
 const MAX_KEYS: usize = 16;
-/// How many codes may be unused, or remembered after their use.
+/// How many codes of each grade may be unused, or remembered after their use.
 const MAX_CODES: usize = 32;
 /// A code that is used again within this time revokes the key that it gave: one of the two was not the user.
 const REUSE: Duration = Duration::from_secs(30);
@@ -103,8 +104,12 @@ impl Keys {
         let code = random(16)?;
         let tag = self.tag(code.as_bytes());
         let mut state = self.state();
-        if state.codes.len() >= MAX_CODES {
-            state.codes.remove(0);
+        if state.codes.iter().filter(|known| known.grade == grade).count() >= MAX_CODES {
+            let used = state.codes.iter().position(|known| known.grade == grade && known.used.is_some());
+            let oldest = || state.codes.iter().position(|known| known.grade == grade);
+            if let Some(place) = used.or_else(oldest) {
+                state.codes.remove(place);
+            }
         }
         state.codes.push(KnownCode { tag, grade, used: None });
         Ok(Code(code))
@@ -128,8 +133,9 @@ impl Keys {
         known.used = Some((now, number));
         let holder = Holder { number, grade: known.grade };
         state.next = number;
-        if state.keys.len() >= MAX_KEYS {
-            state.keys.remove(0);
+        let mut same = state.keys.iter().enumerate().filter(|(_, (_, known))| known.grade == holder.grade);
+        if let (Some((oldest, _)), true) = (same.next(), same.count() + 1 >= MAX_KEYS) {
+            state.keys.remove(oldest);
         }
         state.keys.push((key_tag, holder));
         Ok((key, holder))
@@ -206,6 +212,25 @@ mod tests {
         assert!(keys.is_secret(secret.as_bytes()) && keys.holder(secret.as_bytes()).is_none());
         keys.revoke_all();
         assert!(keys.holder(all[5].as_bytes()).is_none());
+    }
+
+    #[test]
+    fn view_keys_and_codes_revoke_no_control() {
+        let (keys, _) = Keys::new().unwrap();
+        let now = Instant::now();
+        let (control, _) = keys.enter(keys.code(Grade::Control).unwrap().expose(), now).unwrap();
+        let unused = keys.code(Grade::Control).unwrap();
+        for _ in 0..=MAX_CODES {
+            keys.enter(keys.code(Grade::View).unwrap().expose(), now).unwrap();
+        }
+        assert!(keys.holder(control.as_bytes()).is_some());
+        assert!(keys.enter(unused.expose(), now).is_ok());
+        // A link that waits is kept before one that was used.
+        let waiting = keys.code(Grade::Control).unwrap();
+        for _ in 0..=MAX_CODES {
+            keys.enter(keys.code(Grade::Control).unwrap().expose(), now).unwrap();
+        }
+        assert!(keys.enter(waiting.expose(), now).is_ok());
     }
 
     #[test]

@@ -206,8 +206,8 @@ impl InspectorService {
             Some(Ok(after)) => after,
             Some(Err(_)) => return Err(Failure::invalid("expected `after` to be a number")),
         };
-        let slot = Slot::take(&self.shared.streams).ok_or_else(|| {
-            let reason = format!("{} tabs show the inspector already", stream::MAX_STREAMS);
+        let slot = Slot::take(&self.shared.streams, holder.grade).ok_or_else(|| {
+            let reason = "too many tabs show the inspector already";
             Failure::new(StatusCode::SERVICE_UNAVAILABLE, reason).advise("close one of them")
         })?;
         let mut response = Response::new(stream::body(Arc::clone(&self.shared), holder, after, slot));

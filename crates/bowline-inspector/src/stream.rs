@@ -5,6 +5,7 @@ use crate::{
     events::{Changed, Event},
     inspector::Shared,
     keys::Holder,
+    query::Grade,
 };
 use bowline_http::Body;
 use bytes::Bytes;
@@ -19,8 +20,9 @@ use std::{
     time::Duration,
 };
 
-/// How many streams may be open.
-pub(crate) const MAX_STREAMS: usize = 8;
+/// How many streams may be open, and how many of them with keys that only look.
+const MAX_STREAMS: usize = 8;
+const MAX_VIEW_STREAMS: usize = MAX_STREAMS / 2;
 /// How many heads one line has at most.
 const MAX_HEADS: usize = 500;
 /// How long heads are collected for one line.
@@ -28,21 +30,37 @@ const COLLECT: Duration = Duration::from_millis(40);
 /// How often an empty line shows that the connection is alive.
 const ALIVE: Duration = Duration::from_secs(15);
 
+/// How many streams are open.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    all: AtomicUsize,
+    view: AtomicUsize,
+}
+
 /// Counts an open stream until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<AtomicUsize>);
+pub(crate) struct Slot {
+    open: Arc<Streams>,
+    grade: Grade,
+}
 
 impl Slot {
     /// Takes a slot. `None` if too many streams are open.
-    pub(crate) fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
-        let slot = Self(Arc::clone(open));
-        (open.fetch_add(1, Ordering::Relaxed) < MAX_STREAMS).then_some(slot)
+    pub(crate) fn take(open: &Arc<Streams>, grade: Grade) -> Option<Self> {
+        // Counted first, so that the slot gives back what it took.
+        let view = if grade == Grade::View { open.view.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let all = open.all.fetch_add(1, Ordering::Relaxed);
+        let slot = Self { open: Arc::clone(open), grade };
+        (all < MAX_STREAMS && view < MAX_VIEW_STREAMS).then_some(slot)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.open.all.fetch_sub(1, Ordering::Relaxed);
+        if self.grade == Grade::View {
+            self.open.view.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -332,6 +332,21 @@ async fn only_eight_streams_are_open() {
 }
 
 #[tokio::test]
+async fn view_keys_leave_streams_for_control() {
+    let site = site(None).await;
+    let view = site.key(Grade::View).await;
+    let mut open = Vec::new();
+    for _ in 0..4 {
+        open.push(site.raw(get("/api/events", Some(&view))).await);
+    }
+    assert!(open.iter().all(|stream| stream.status() == StatusCode::OK));
+    assert_eq!(site.send(get("/api/events", Some(&view))).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(site.raw(get("/api/events", Some(&site.key))).await.status(), StatusCode::OK);
+    drop(open.pop());
+    assert_eq!(site.raw(get("/api/events", Some(&view))).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
 async fn an_address_of_other_machines_is_refused() {
     let site = site(None).await;
     let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
