@@ -18,7 +18,7 @@ const TABLE: &[(&str, May)] = &[
     (REDIS, May::Use(&[STORE])),
     (STORES, May::Use(&[PROTO, STORE, SQLITE, POSTGRES, REDIS])),
     (AUTH, May::Use(&[TYPES, PROTO])),
-    (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE])),
+    (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE, TEXT])),
     // Only to connect to a server in the same process, behind a feature.
     (CLIENT, May::Use(&[TYPES, PROTO, SERVER, TEXT])),
     (HTTP, May::Use(&[TYPES, PROTO, SERVER, CLIENT, AUTH, STORE, FILES])),

@@ -178,7 +178,7 @@ impl Attempt {
     /// Stops the attempt from inside of its handler, which is dropped.
     pub(crate) async fn lost(&self) {
         self.stop();
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Reports where the handler is. Written once per second, or with the next write.
@@ -236,7 +236,7 @@ impl Attempt {
                 Err(PutError::Conflict | PutError::NotHeld) => match self.table.read(&self.id).await {
                     // Somebody answered a question or the like; the claim is still ours.
                     Ok(Some(found)) if found.owner == Some(self.owner) => {
-                        *held = (found.record, found.version)
+                        *held = (found.record, found.version);
                     }
                     Ok(_) => {
                         self.stop();

@@ -98,10 +98,9 @@ impl Table {
         self.find(&task_id, call).await?;
         let is_modern = call.client.revision == Revision::V2026_07_28;
         match self.cancel(&task_id).await {
-            Ok(_) if is_modern => acknowledged(),
+            // The extension acknowledges it also when the task has ended; 2025-11-25 refuses that.
+            Ok(_) | Err(NotApplied::Refused(_)) if is_modern => Ok(acknowledged()),
             Ok(record) => self.view(&record, call.client.revision).await,
-            // The extension acknowledges it; 2025-11-25 refuses it.
-            Err(NotApplied::Refused(..)) if is_modern => acknowledged(),
             Err(NotApplied::Refused(record)) => {
                 let status = view_2025::status(&record);
                 Err(RpcError::invalid_params(format!(
@@ -126,7 +125,7 @@ impl Table {
         }
         let answers = responses.into_iter().map(|(key, response)| (key, Ok(response))).collect();
         self.record_answers(&record, answers).await?;
-        acknowledged()
+        Ok(acknowledged())
     }
 
     /// Records answers. Those to questions that were answered meanwhile are ignored.
@@ -310,8 +309,8 @@ fn unknown(id: &str) -> RpcError {
     RpcError::invalid_params(format!("unknown task `{id}`; it may have expired"))
 }
 
-fn acknowledged() -> Result<Reply, RpcError> {
-    Ok(Reply::Raw(RawJson::empty_object()))
+fn acknowledged() -> Reply {
+    Reply::Raw(RawJson::empty_object())
 }
 
 /// The result of the call inside of a task: as a reader of this revision would get it, without the marks of a response.
@@ -339,7 +338,7 @@ fn check_answer(question: &TaskQuestion, response: &RawJson) -> Result<(), RpcEr
             let result: ElicitResult = response.decode().map_err(invalid)?;
             if let (ElicitAction::Accept, ElicitParams::Form(form)) = (&result.action, &params) {
                 let content = RawJson::of(&result.content.unwrap_or_default()).map_err(invalid)?;
-                form.requested_schema.validate(&content).map_err(|reason| wrong(reason.to_string()))?;
+                form.requested_schema.validate(&content).map_err(wrong)?;
                 schema::check_patterns(&form.requested_schema, &content).map_err(wrong)?;
             }
             Ok(())

@@ -4,6 +4,7 @@ use super::{attempt::Attempt, table::backoff};
 use crate::{Error, Result};
 use bowline_proto::seal::digest;
 use bowline_store::{ErrorKind, Put, PutError};
+use bowline_text::hex;
 use bowline_types::RawJson;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{collections::HashMap, future::Future};
@@ -65,8 +66,7 @@ impl Steps {
 /// The name of a step in the store: any text can name a step.
 fn part_of(name: &str) -> String {
     let digest = digest(&[name.as_bytes()]);
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("step/{digits}")
+    format!("step/{}", hex(&digest))
 }
 
 impl Attempt {
@@ -150,7 +150,6 @@ impl Attempt {
     /// Returns a name for a step that no other step of any task has, and that stays the same.
     pub(crate) fn step_id(&self, name: &str) -> String {
         let digest = digest(&[name.as_bytes()]);
-        let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        format!("{}.{digits}", self.id())
+        format!("{}.{}", self.id(), hex(&digest[..8]))
     }
 }

@@ -10,6 +10,7 @@ use bowline_store::{
     ErrorKind, Group, Key, Message, NodeId, Owner, Put, PutError, Queue, Reach, Records, StoreError, Topic,
     Version,
 };
+use bowline_text::hex;
 use bowline_types::{RawJson, RpcError};
 use std::{
     collections::HashMap,
@@ -84,7 +85,7 @@ impl Table {
         let space = settings.space.clone();
         let space = space.unwrap_or_else(|| default_space(server, settings.store.reach()));
         let name = digest(&[b"tasks", space.as_bytes()]);
-        let space: String = name.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let space = hex(&name[..12]);
         let topic = Topic::new(format!("tasks/{space}")).expect("hexadecimal digits are a name");
         Arc::new(Self {
             slots: Arc::new(Semaphore::new(settings.concurrency)),
@@ -203,9 +204,8 @@ impl Table {
             let found = self.read(id).await.map_err(NotApplied::Failed)?;
             let Some(Found { mut record, version, .. }) = found else { return Err(NotApplied::Unknown) };
             let now = self.clock.now();
-            let effects = match transition(&mut record, event.clone(), now) {
-                Ok(effects) => effects,
-                Err(_) => return Err(NotApplied::Refused(Box::new(record))),
+            let Ok(effects) = transition(&mut record, event.clone(), now) else {
+                return Err(NotApplied::Refused(Box::new(record)));
             };
             if !effects.is_changed {
                 return Ok(record);
