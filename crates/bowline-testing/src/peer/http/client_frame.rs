@@ -67,6 +67,7 @@ impl ClientFrame {
         let name = match method {
             "tools/call" | "prompts/get" => self.param("name"),
             "resources/read" => self.param("uri"),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => self.param("taskId"),
             _ => None,
         };
         match name.and_then(Value::as_str) {
