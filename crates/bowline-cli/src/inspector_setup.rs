@@ -69,8 +69,13 @@ impl InspectorSetup {
         format!("http://{}", self.address)
     }
 
+    /// Returns the link that a command gives: without a person at the terminal it cannot act, whoever gets it.
+    pub(crate) fn own_link(&self, is_attended: bool) -> Result<String, Failure> {
+        self.link(if is_attended { Grade::Control } else { Grade::View })
+    }
+
     /// Returns a link that works once. Print it to a terminal only.
-    pub(crate) fn link(&self, grade: Grade) -> Result<String, Failure> {
+    fn link(&self, grade: Grade) -> Result<String, Failure> {
         let code = self.inspector.link(grade)?;
         Ok(format!("{}/open#{}", self.url(), code.expose()))
     }

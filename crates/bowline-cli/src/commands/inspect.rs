@@ -9,7 +9,7 @@ use crate::{
     target::TargetArguments,
 };
 use bowline_host::{Host, Start, Upstream};
-use bowline_inspector::query::{Grade, Mode};
+use bowline_inspector::query::Mode;
 use bowline_policy::{Guard, Policy, Rule};
 use bowline_server::Server;
 use clap::Args;
@@ -52,13 +52,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let url = setup.url();
     let mut links = Vec::new();
     if context.interactive() || arguments.open {
-        links.push(setup.link(Grade::Control)?);
+        links.push(setup.own_link(context.interactive())?);
     }
     let _serving = setup.serve();
     match links.first() {
         Some(link) if context.interactive() => {
-            context.screen.note("Open this link, which works once:");
-            context.screen.line(link)?;
+            // Standard output may be stored; only standard error is known to be a terminal.
+            context.screen.note(&format!("Open this link, which works once:\n{link}"));
             context.screen.note("Press Ctrl-C to stop.");
         }
         _ => context.screen.line(&url)?,

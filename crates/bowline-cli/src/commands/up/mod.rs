@@ -18,7 +18,7 @@ use crate::{
     token::Access,
 };
 use bowline_host::gateway::{Candidate, EntryState};
-use bowline_inspector::query::{ConnectHint, Grade, Mode};
+use bowline_inspector::query::{ConnectHint, Mode};
 use bowline_policy::{Gate, Verdict};
 use clap::Args;
 use status_area::{Size, StatusArea};
@@ -142,7 +142,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             inspector.inspector.set_hints(hints.collect(), demo.as_ref().map(|_| demo::try_call()));
             let attached = inspector.inspector.attach(&setup.gateway);
             attached.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
-            let link = if is_live || arguments.open { Some(inspector.link(Grade::Control)?) } else { None };
+            let link = if is_live || arguments.open { Some(inspector.own_link(is_live)?) } else { None };
             let page = inspector.url();
             let serving = inspector.serve();
             match &link {
