@@ -89,7 +89,7 @@ pub(crate) async fn answer(
             });
             reply(ok, &found.await.map_err(|error| failed(error.to_string()))?)
         }
-        Query::Inbox => reply(ok, &shared.questions.inbox()),
+        Query::Inbox => reply(ok, &shared.questions.inbox(holder.grade)),
         Query::Copy { seq, form } => reply(ok, &copy::copy(shared, seq, form)?),
     })
 }

@@ -5,7 +5,7 @@ use crate::{
     buffer::{QuestionEnd, Recorder, now},
     events::Status,
     keys,
-    query::Inbox,
+    query::{Grade, Inbox},
     render::Shown,
 };
 use bowline_host::current_call;
@@ -66,12 +66,21 @@ impl Questions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn inbox(&self) -> Inbox {
+    /// Returns the questions. A key that only looks gets no login URLs and no secrets, which an answer needs.
+    pub(crate) fn inbox(&self, grade: Grade) -> Inbox {
         let state = self.state();
-        Inbox {
+        let mut inbox = Inbox {
             waiting: state.waiting.iter().map(|waiting| waiting.shown.clone()).collect(),
             answered: state.answered.iter().cloned().collect(),
+        };
+        drop(state);
+        if grade == Grade::View {
+            let answered = inbox.answered.iter_mut().map(|answered| &mut answered.question);
+            for question in inbox.waiting.iter_mut().chain(answered) {
+                view::mask(&mut question.asks, &self.redactor);
+            }
         }
+        inbox
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -108,7 +117,7 @@ impl Questions {
 
     fn end(
         &self,
-        question: InboxQuestion,
+        mut question: InboxQuestion,
         seq: u64,
         started: Instant,
         by: AnsweredBy,
@@ -120,6 +129,7 @@ impl Questions {
             None => Status::Cancelled,
         };
         let (server, what) = (question.server.clone(), label(&question));
+        view::shrink(&mut question.asks);
         let mut state = self.state();
         state.answered.push_front(AnsweredQuestion { question, at: now(), by, allowed });
         state.answered.truncate(MAX_ANSWERED);
@@ -267,5 +277,55 @@ impl Questions {
 impl fmt::Debug for Questions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Questions").field("waiting", &self.waiting()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowline_policy::ShownUrl;
+    use bowline_types::CreateMessageParams;
+    use serde_json::json;
+
+    fn questions() -> Questions {
+        let redactor = Redactor::new(vec!["hunter2-secret".into()]);
+        Questions::new(Recorder::new(1_000_000, true, redactor.clone()), redactor)
+    }
+
+    fn sample(text: &str) -> Question {
+        let content = json!({"type":"text","text":text});
+        let params = json!({"maxTokens":10,"messages":[{"role":"user","content":content}]});
+        let request: CreateMessageParams = serde_json::from_value(params).unwrap();
+        Question::Sample { server: "demo".into(), request: Box::new(request), why: String::new(), scopes: Vec::new() }
+    }
+
+    #[test]
+    fn a_view_key_sees_no_login_url_and_no_secret() {
+        let questions = questions();
+        let url = ShownUrl::parse("https://a.example/authorize?state=abcdef&code_challenge=ghijkl").unwrap();
+        let message = "log in with hunter2-secret".to_owned();
+        let (visit, _visit) =
+            questions.add(Question::Visit { server: "demo".into(), message, url }).unwrap();
+        let (_, _sample) = questions.add(sample("say hunter2-secret")).unwrap();
+        let shown = |grade| serde_json::to_string(&questions.inbox(grade)).unwrap();
+        let secrets = ["abcdef", "ghijkl", "hunter2"];
+        for secret in secrets {
+            assert!(shown(Grade::Control).contains(secret), "{secret}");
+            assert!(!shown(Grade::View).contains(secret), "{secret}");
+        }
+        assert!(shown(Grade::View).contains("a.example"));
+        questions.answer(&visit, Answer::Cancel).unwrap();
+        assert!(secrets.iter().all(|secret| !shown(Grade::View).contains(secret)));
+    }
+
+    #[test]
+    fn a_large_request_is_not_kept_after_its_answer() {
+        let questions = questions();
+        for (text, is_kept) in [("x".repeat(1000), true), ("x".repeat(100_000), false)] {
+            let (id, _verdict) = questions.add(sample(&text)).unwrap();
+            questions.answer(&id, Answer::Cancel).unwrap();
+            let inbox = serde_json::to_string(&questions.inbox(Grade::Control)).unwrap();
+            assert_eq!(inbox.contains(&text), is_kept);
+        }
     }
 }

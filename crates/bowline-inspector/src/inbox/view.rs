@@ -10,6 +10,9 @@ use bowline_types::RawJson;
 use serde::Serialize;
 use serde_json::Value;
 
+/// The largest sampling request and response that is kept after the answer.
+const MAX_KEPT: usize = 64 * 1024;
+
 impl From<Scope> for AnswerScope {
     fn from(scope: Scope) -> Self {
         match scope {
@@ -100,6 +103,38 @@ pub(super) fn asks(question: &Question, redactor: &Redactor) -> Option<Asks> {
         }
         _ => return None,
     })
+}
+
+/// Masks what only an answer needs.
+pub(super) fn mask(asks: &mut Asks, redactor: &Redactor) {
+    match asks {
+        Asks::Sample { request: value } | Asks::SampleResult { result: value } => {
+            let (text, _) = redactor.message(&value.to_string());
+            *value = serde_json::from_str(&text).unwrap_or_default();
+        }
+        Asks::Visit { message, target } => {
+            let url = target.url.take();
+            target.text = Shown::line(&redactor.uri(url.as_deref().unwrap_or(&target.text.text)));
+            *message = Shown::text(&redactor.text(&message.text));
+        }
+        Asks::Form { message, .. } => *message = Shown::text(&redactor.text(&message.text)),
+        // They are masked for everybody, or describe what was configured.
+        Asks::Call { .. }
+        | Asks::Access { .. }
+        | Asks::Start { .. }
+        | Asks::Changed { .. }
+        | Asks::New { .. }
+        | Asks::Roots { .. } => {}
+    }
+}
+
+/// Forgets what is too large to be kept after the answer.
+pub(super) fn shrink(asks: &mut Asks) {
+    if let Asks::Sample { request: value } | Asks::SampleResult { result: value } = asks
+        && value.to_string().len() > MAX_KEPT
+    {
+        *value = Value::Null;
+    }
 }
 
 /// Returns the scopes and covers that an answer may have.
