@@ -167,14 +167,15 @@ impl Ring {
 
     /// Returns messages after `seq`, from the oldest to the newest.
     pub(crate) fn after(&self, seq: u64) -> impl Iterator<Item = &Stored> {
-        let skipped = (seq + 1).saturating_sub(self.first());
+        let skipped = seq.saturating_add(1).saturating_sub(self.first());
         self.entries.iter().skip(usize::try_from(skipped).unwrap_or(usize::MAX))
     }
 
     /// Returns at most `limit` heads after `seq`, and heads up to `seq` that were replaced after the update `updated`.
     pub(crate) fn window(&self, seq: u64, updated: u64, limit: usize) -> Window {
         let first = self.first();
-        let gap = (seq + 1 < first).then(|| [seq + 1, first - 1]);
+        let start = seq.saturating_add(1);
+        let gap = (start < first).then(|| [start, first - 1]);
         let skipped = usize::try_from(updated.saturating_sub(self.updated - self.updates.len() as u64));
         let updates = (self.updates.iter().skip(skipped.unwrap_or(usize::MAX)))
             .filter(|updated| **updated <= seq)
@@ -279,6 +280,12 @@ pub(crate) mod tests {
         assert!(window.more);
         let rest = ring.window(19, 0, 100);
         assert_eq!((rest.gap, rest.heads.len(), rest.more), (None, 6, false));
+    }
+
+    #[test]
+    fn a_cursor_beyond_all_numbers_sees_nothing() {
+        let window = filled(1_000_000, 5, 0).window(u64::MAX, 0, 10);
+        assert_eq!((window.heads.len(), window.gap, window.more), (0, None, false));
     }
 
     #[test]
