@@ -220,12 +220,17 @@ impl Redis {
         self.run(&self.records, call, failure::of_write).await
     }
 
-    /// Waits until enough replicas have what was written on the connection before.
-    async fn replicated(&self) -> Result<(), StoreError> {
-        if self.wait == 0 {
-            return Ok(());
+    /// Waits until enough replicas have what was written on the connection with the number `written_on`. The write was
+    /// applied, so whatever fails here leaves open whether it lasts.
+    async fn replicated(&self, written_on: u64) -> Result<(), StoreError> {
+        let unconfirmed = |error: StoreError| {
+            StoreError::unknown(format!("replicas did not confirm a write: {error}")).with_source(error)
+        };
+        let (mut connection, number) = self.records.connection().await.map_err(unconfirmed)?;
+        if number != written_on {
+            // Redis waits for the writes of the connection that asks.
+            return Err(StoreError::unknown("the connection ended before replicas confirmed a write"));
         }
-        let (mut connection, number) = self.records.connection().await?;
         let mut wait = redis::cmd("WAIT");
         wait.arg(self.wait).arg(millis(self.deadline / 2));
         let confirmed: Result<u32, _> = wait.query_async(&mut connection).await;
@@ -237,7 +242,7 @@ impl Redis {
             ))),
             Err(error) => {
                 self.records.failed(number, &error).await;
-                Err(failure::of_write(error))
+                Err(unconfirmed(failure::of_write(error)))
             }
         }
     }
@@ -277,10 +282,12 @@ impl Redis {
             .arg(put.queue.as_ref().map_or("", Queue::as_str))
             .arg(put.group.as_ref().map_or("", Group::as_str))
             .arg(ttl);
+        let is_replicated = self.wait > 0 && put.durability == Durability::Full;
+        let connection = if is_replicated { Some(self.records.connection().await?.1) } else { None };
         match self.write(call).await? {
             Value::Int(1) => {
-                if put.durability == Durability::Full {
-                    self.replicated().await?;
+                if let Some(connection) = connection {
+                    self.replicated(connection).await?;
                 }
                 Ok(version)
             }
