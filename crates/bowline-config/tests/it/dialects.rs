@@ -497,6 +497,13 @@ fn bowline_toml_has_every_setting() {
         keep = 3  # /srv/ada/.config/bowline/bowline.toml:92
         required = false  # default
 
+        [store]
+        namespace = "default"  # default
+
+        [sessions]
+        mode = "process"  # default
+        resume = "store"  # default
+
         [disclosure]
         mode = "on"  # /srv/ada/.config/bowline/bowline.toml:95
         threshold_tokens = 12000  # /srv/ada/.config/bowline/bowline.toml:96
