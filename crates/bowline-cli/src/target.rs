@@ -618,7 +618,10 @@ mod tests {
     fn the_secrets_of_a_header_are_its_value_and_its_token() {
         assert_eq!(header_secrets("Bearer abc").collect::<Vec<_>>(), ["Bearer abc", "abc"]);
         assert_eq!(header_secrets("abc").collect::<Vec<_>>(), ["abc"]);
-        let target = Target { secrets: Secrets(vec!["abc".into()]), ..Target::new("x", Endpoint::Program(Command::new("x"))) };
+        let target = Target {
+            secrets: Secrets(vec!["abc".into()]),
+            ..Target::new("x", Endpoint::Program(Command::new("x")))
+        };
         assert!(!format!("{target:?}").contains("abc"));
     }
 

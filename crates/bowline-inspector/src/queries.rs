@@ -154,8 +154,12 @@ fn summaries(shared: &Shared, attached: &Attached, offers: &[ServerOffer]) -> Ve
         let offer = offers.iter().find(|offer| offer.server == name)?;
         (!offer.tools.is_empty()).then(|| offer.tools.iter().map(|tool| tool_tokens(&tool.shown)).sum())
     };
-    let mut summaries: Vec<ServerSummary> =
-        attached.host.status().iter().map(|status| summary(status, tokens(&status.name), &shared.redactor)).collect();
+    let mut summaries: Vec<ServerSummary> = attached
+        .host
+        .status()
+        .iter()
+        .map(|status| summary(status, tokens(&status.name), &shared.redactor))
+        .collect();
     for name in attached.host.names() {
         if !summaries.iter().any(|summary| summary.name == name) {
             summaries.push(empty(&name, ServerState::Idle, None));

@@ -193,8 +193,8 @@ pub mod types {
         ReadResourceResult, Reference, Resource, ResourceContents, ResourceLink, ResourceTemplate,
         ResourceTemplateReference, ResourceUpdatedParams, ResourcesCapability, ResultType, Revision, Role,
         Root, RootsCapability, RpcError, SamplingCapability, SamplingMessage, ServerCapabilities, StopReason,
-        StringFormat, StringSchema, SubscriptionFilter, Task, TaskStatus, TextContent, TextResourceContents, Tool,
-        ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResultContent, ToolUseContent,
+        StringFormat, StringSchema, SubscriptionFilter, Task, TaskStatus, TextContent, TextResourceContents,
+        Tool, ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResultContent, ToolUseContent,
         ToolsCapability, TraceContext, UnknownLoggingLevel, UnknownRevision, error_code, meta,
     };
 }

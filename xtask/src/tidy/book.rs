@@ -40,7 +40,12 @@ pub(super) fn findings(root: &Path) -> Result<Vec<Finding>, String> {
 }
 
 /// Returns what is wrong with a link of a page.
-fn complaint(root: &Path, page: &str, link: &str, headings: &BTreeMap<&str, BTreeSet<String>>) -> Option<String> {
+fn complaint(
+    root: &Path,
+    page: &str,
+    link: &str,
+    headings: &BTreeMap<&str, BTreeSet<String>>,
+) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
     }
@@ -187,7 +192,10 @@ mod tests {
     fn links_lead_to_pages_and_headings() {
         check("[b](deep/b.md) [b](deep/b.md#the-b) [web](https://a.example) `[no](link.md)`\n", &[]);
         check("[file](deep/c.cfg)\n", &[]);
-        check("[no](deep/d.cfg)\n", &["docs/a.md:1: expected a page of the book, got a link to `deep/d.cfg`"]);
+        check(
+            "[no](deep/d.cfg)\n",
+            &["docs/a.md:1: expected a page of the book, got a link to `deep/d.cfg`"],
+        );
         check("\n[b](b.md)\n", &["docs/a.md:2: expected a page of the book, got a link to `b.md`"]);
         check(
             "[b][1]\n\n[1]: deep/b.md#c\n",

@@ -657,8 +657,9 @@ mod tests {
         send(&format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":7,"progress":1,"message":"at {secret}"}}}}"#
         ));
-        let names: Vec<_> = recorder
-            .with_ring(|ring| ring.iter().map(|stored| stored.head.name.clone().unwrap_or_default()).collect());
+        let names: Vec<_> = recorder.with_ring(|ring| {
+            ring.iter().map(|stored| stored.head.name.clone().unwrap_or_default()).collect()
+        });
         let masked = format!("{}***", "x".repeat(195));
         assert_eq!(names[..3], [masked.as_str(), "exited: ***", "https://***@a.example/x?access_token=***"]);
         let message = recorder.progress(call).and_then(|progress| progress.message);

@@ -9,9 +9,9 @@ pub(super) fn quote(word: &str) -> String {
         return word.to_owned();
     }
     // Fish reads a backslash inside quotes as an escape, so that it could end the quotes.
-    let needs_escapes = word.chars().any(|character| {
-        character == '\\' || character.is_control() || bowline_text::is_hidden(character)
-    });
+    let needs_escapes = word
+        .chars()
+        .any(|character| character == '\\' || character.is_control() || bowline_text::is_hidden(character));
     if !needs_escapes {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }

@@ -296,7 +296,12 @@ mod tests {
         let content = json!({"type":"text","text":text});
         let params = json!({"maxTokens":10,"messages":[{"role":"user","content":content}]});
         let request: CreateMessageParams = serde_json::from_value(params).unwrap();
-        Question::Sample { server: "demo".into(), request: Box::new(request), why: String::new(), scopes: Vec::new() }
+        Question::Sample {
+            server: "demo".into(),
+            request: Box::new(request),
+            why: String::new(),
+            scopes: Vec::new(),
+        }
     }
 
     #[test]
@@ -304,8 +309,7 @@ mod tests {
         let questions = questions();
         let url = ShownUrl::parse("https://a.example/authorize?state=abcdef&code_challenge=ghijkl").unwrap();
         let message = "log in with hunter2-secret".to_owned();
-        let (visit, _visit) =
-            questions.add(Question::Visit { server: "demo".into(), message, url }).unwrap();
+        let (visit, _visit) = questions.add(Question::Visit { server: "demo".into(), message, url }).unwrap();
         let (_, _sample) = questions.add(sample("say hunter2-secret")).unwrap();
         let shown = |grade| serde_json::to_string(&questions.inbox(grade)).unwrap();
         let secrets = ["abcdef", "ghijkl", "hunter2"];

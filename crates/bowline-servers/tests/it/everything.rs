@@ -66,7 +66,8 @@ async fn every_revision_offers_the_same_entries() {
         // Revisions without tasks do not list the tools that run only as tasks.
         let has_tasks = revision >= Revision::V2025_11_25;
         let needs_tasks = |name: &str| name == "failing_job" || name == "test_tool_with_task";
-        let expected: Vec<_> = newest.iter().filter(|name| has_tasks || !needs_tasks(name)).cloned().collect();
+        let expected: Vec<_> =
+            newest.iter().filter(|name| has_tasks || !needs_tasks(name)).cloned().collect();
         assert_eq!(names(revision).await, expected, "{revision}");
     }
 }
