@@ -171,9 +171,8 @@ impl Core {
     async fn relay(&self, method: &str, params: &RawJson, options: Options) -> Result<Relayed> {
         let (fulfilled, _) = self.round(method, params, &options).await?;
         Ok(match fulfilled {
-            Fulfilled::Complete(result) => Relayed::Complete(result),
             Fulfilled::Extension(_, result) if method == Method::CallTool.as_str() => Relayed::Task(result),
-            Fulfilled::Extension(_, result) => Relayed::Complete(result),
+            Fulfilled::Complete(result) | Fulfilled::Extension(_, result) => Relayed::Complete(result),
             Fulfilled::InputRequired(required) => {
                 let InputRequiredResult { input_requests, request_state: state, .. } = *required;
                 Relayed::InputRequired { requests: input_requests.unwrap_or_default(), state }

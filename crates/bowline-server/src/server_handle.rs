@@ -98,6 +98,10 @@ impl ServerHandle {
     }
 
     /// Returns the tasks named by a subscription that its client may see: [`Listen::tasks`].
+    #[cfg_attr(
+        not(feature = "tasks"),
+        expect(clippy::unused_async, reason = "without tasks there is nothing to wait for")
+    )]
     pub async fn visible_tasks(&self, listen: &Listen) -> Vec<String> {
         #[cfg(feature = "tasks")]
         if let (Some(table), Some(client)) = (&self.core.tasks, &listen.client) {

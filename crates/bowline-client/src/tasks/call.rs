@@ -25,6 +25,7 @@ enum Wanted {
 }
 
 /// What a call became.
+#[expect(clippy::large_enum_variant, reason = "it is matched at once and never stored")]
 enum Called {
     Result(RawJson),
     Task(TaskState),

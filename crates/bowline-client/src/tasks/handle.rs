@@ -101,7 +101,7 @@ impl TaskHandle {
         let core = self.client.core();
         let result = core.wait_for_task(&self.id, self.known(), &self.answered, &self.options).await;
         // An error of the server is the end of the task. Other errors say nothing about the task.
-        if result.is_ok() || result.as_ref().is_err_and(|error| error.ends_task()) {
+        if result.is_ok() || result.as_ref().is_err_and(crate::Error::ends_task) {
             self.ended.store(true, Ordering::Relaxed);
         }
         drop(guard);

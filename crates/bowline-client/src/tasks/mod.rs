@@ -37,6 +37,7 @@ const MAX_LISTED: usize = 10_000;
 /// The outcome of a call that was started: see [`Request::start`](crate::Request::start).
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "it is matched at once, and users name the handle")]
 pub enum Started {
     /// The call is complete; the server did not make it a task.
     Done(ToolResult),

@@ -460,7 +460,7 @@ async fn seeded_faults_lose_no_task_and_no_step() {
         for turn in 0..20 {
             let store = &stores[turn % 2];
             let outage = stores[0].random(40);
-            store.down.store(outage % 3 == 0, Ordering::Relaxed);
+            store.down.store(outage.is_multiple_of(3), Ordering::Relaxed);
             tokio::time::sleep(Duration::from_secs(outage)).await;
             store.down.store(false, Ordering::Relaxed);
         }
@@ -473,7 +473,7 @@ async fn seeded_faults_lose_no_task_and_no_step() {
             let task = get(&mut reader, id).await;
             match task["status"].as_str() {
                 Some("completed") => {
-                    assert_eq!(task["result"]["content"][0]["text"], "ABC true", "seed {seed}")
+                    assert_eq!(task["result"]["content"][0]["text"], "ABC true", "seed {seed}");
                 }
                 // Given up after three processes seemed to have died.
                 Some("failed") => assert_eq!(
