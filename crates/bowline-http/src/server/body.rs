@@ -23,8 +23,11 @@ enum Kind {
     Listen(Box<ListenStream>),
     Session(Box<Reader>),
     /// Pieces that a function returns.
-    Stream(Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Bytes>> + Send>),
+    Stream(Pieces),
 }
+
+/// Returns the next piece of a body.
+type Pieces = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Bytes>> + Send>;
 
 impl Body {
     pub(super) fn whole(bytes: Bytes) -> Self {

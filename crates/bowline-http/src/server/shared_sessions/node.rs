@@ -431,18 +431,15 @@ async fn listen(
 ) {
     while let Some(heard) = poll_fn(|context| heard.as_mut().poll_next(context)).await {
         let (Some(node), Some(shared)) = (node.upgrade(), shared.upgrade()) else { return };
-        let message = match heard {
-            Heard::Message(message) => message,
+        let Heard::Message(message) = heard else {
             // Hints were lost: nothing that is known is certain any more.
-            _ => {
-                node.wake_all();
-                for session in shared.sessions.copies(|_, _| true) {
-                    if let Some(stored) = session.as_stored() {
-                        stored.doubt();
-                    }
+            node.wake_all();
+            for session in shared.sessions.copies(|_, _| true) {
+                if let Some(stored) = session.as_stored() {
+                    stored.doubt();
                 }
-                continue;
             }
+            continue;
         };
         if *message.topic() != node.topic {
             continue;
@@ -462,9 +459,7 @@ async fn listen(
             Some(Hint::Key(key)) => node.wake(&key),
             Some(Hint::Cancel(digest, id)) => {
                 for session in shared.sessions.copies(|_, stored| *stored.digest == *digest) {
-                    if let Some(stored) = session.as_stored() {
-                        stored.cancel(&session, &id);
-                    }
+                    Stored::cancel(&session, &id);
                 }
             }
             Some(Hint::Change(change)) => {

@@ -198,13 +198,11 @@ impl Stored {
             };
             change(&mut record);
             let ttl = if record.state.initialized { options.session_idle } else { options.session_opening };
-            let put = match version {
-                Some(version) => Put::update(self.key.clone(), record.write(), version).ttl(ttl),
-                None => {
-                    let group =
-                        owner_group(principal).map_err(|error| StoreError::invalid(error.to_string()))?;
-                    Put::create(self.key.clone(), record.write(), ttl).group(group)
-                }
+            let put = if let Some(version) = version {
+                Put::update(self.key.clone(), record.write(), version).ttl(ttl)
+            } else {
+                let group = owner_group(principal).map_err(|error| StoreError::invalid(error.to_string()))?;
+                Put::create(self.key.clone(), record.write(), ttl).group(group)
             };
             match self.node.records().put(put).await {
                 Ok(version) => {
@@ -272,8 +270,8 @@ impl Stored {
         Ok(())
     }
 
-    /// Cancels a call that runs here.
-    pub(super) fn cancel(&self, session: &Arc<Session>, id: &Id) {
+    /// Cancels a call of the session that runs here.
+    pub(super) fn cancel(session: &Session, id: &Id) {
         let params = CancelledParams::new().request_id(id.clone());
         let frame = envelope::parse(&bowline_proto::encode::notify(Method::Cancelled, &params));
         session.conversation.accept(frame, &(Arc::new(Nowhere) as Arc<dyn Sink>), &Extensions::new());
