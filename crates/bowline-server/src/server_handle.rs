@@ -144,12 +144,15 @@ impl ServerHandle {
 
     /// Stops to run tasks in this process: those that run get `grace` to end. Then those that may run again are given back to the
     /// store, for another process, and the others fail. To be called before the process ends.
-    #[cfg(feature = "tasks")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+    ///
+    /// Without the feature `tasks` there are none, and this does nothing.
     pub async fn stop_tasks(&self, grace: std::time::Duration) {
+        #[cfg(feature = "tasks")]
         if let Some(table) = &self.core.tasks {
             table.stop(grace).await;
         }
+        #[cfg(not(feature = "tasks"))]
+        std::future::ready(grace).await;
     }
 
     /// Serves the client that started this process.

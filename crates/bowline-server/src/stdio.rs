@@ -16,7 +16,6 @@ pub(crate) async fn serve(server: &ServerHandle) -> Result<(), ServeError> {
     }
     let served = server.serve(input(), output()).await;
     // The process ends with its client.
-    #[cfg(feature = "tasks")]
     server.stop_tasks(std::time::Duration::ZERO).await;
     served
 }

@@ -92,7 +92,9 @@ impl HttpService {
         let mut tasks = accept(self.clone(), listener, sockets, end).await;
         self.end();
         let all = async { while tasks.join_next().await.is_some() {} };
-        let _ = timeout(self.options().drain, all).await;
+        let drain = self.options().drain;
+        // Tasks have the same time to end as calls; those that have not ended are given back to their store.
+        let (_, ()) = tokio::join!(timeout(drain, all), self.server().stop_tasks(drain));
         tasks.shutdown().await;
         self.end_sessions();
         #[cfg(feature = "store")]

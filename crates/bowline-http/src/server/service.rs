@@ -184,6 +184,10 @@ impl HttpService {
         issuer.respond(Request::from_parts(parts, body)).await
     }
 
+    pub(super) fn server(&self) -> &ServerHandle {
+        &self.shared.server
+    }
+
     pub(super) fn options(&self) -> &HttpOptions {
         &self.shared.options
     }

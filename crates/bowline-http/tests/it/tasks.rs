@@ -1,11 +1,11 @@
 //! Tasks over HTTP: the headers of their requests, a store that is not available, and their changes on a stream.
 
 use crate::wire::Ask;
-use bowline_http::HttpService;
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Server, Task, Tasks, Tool};
 use bowline_store::{Memory, MemoryBus, Reach, Store};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 fn server() -> Server {
     Server::new("tasks")
@@ -36,6 +36,23 @@ async fn create(endpoint: &HttpService, tool: &str) -> String {
     let told = ask("tools/call", Some(tool), json!({ "name": tool })).send(endpoint).await;
     assert_eq!(told.status, 200);
     told.json().await["result"]["taskId"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_server_that_ends_leaves_no_task_that_seems_to_run() {
+    let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+    let node = || {
+        let store =
+            Store::builder("m", Arc::clone(&memory) as _, Arc::clone(&bus) as _, Reach::Network).build();
+        let server = server().tasks(Tasks::new(store).space("test"));
+        HttpService::with_options(server.build().unwrap(), HttpOptions::new().drain(Duration::ZERO))
+    };
+    let (ending, other) = (node(), node());
+    let id = create(&ending, "endless").await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    ending.serve(listener, async {}).await.unwrap();
+    let told = ask("tasks/get", Some(&id), json!({ "taskId": id })).send(&other).await.json().await;
+    assert_eq!(told["result"]["status"], "failed", "{told}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use bowline_proto::{
 };
 use bowline_store::{ClaimRequest, Heard, Owner, Put, Record};
 use bowline_types::RpcError;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, future::join_all};
 use std::{
     sync::{Arc, PoisonError, Weak, atomic::Ordering},
     time::Duration,
@@ -194,7 +194,7 @@ impl Table {
             return;
         }
         let running: Vec<_> = self.running().drain().map(|(_, running)| running).collect();
-        for RunningAttempt { attempt, polled_by } in running {
+        let give_back = running.into_iter().map(|RunningAttempt { attempt, polled_by }| async move {
             if let Some(polled_by) = polled_by {
                 polled_by.abort();
             }
@@ -211,7 +211,9 @@ impl Table {
                 let _ = attempt.write(&event).await;
             };
             let _ = timeout(Duration::from_secs(2), give_back).await;
-        }
+        });
+        // At once: the process ends soon, however many there are.
+        join_all(give_back).await;
     }
 
     pub(crate) fn new_owner(&self) -> Owner {

@@ -273,6 +273,10 @@ impl Table {
         ctx: &Ctx,
         round: BoxFuture<'static, RoundEnd>,
     ) -> Result<Outcome, BoxFuture<'static, RoundEnd>> {
+        if self.draining.load(Ordering::Acquire) {
+            // A task would be interrupted at once; as a call it has the time that the connection has.
+            return Err(round);
+        }
         // Shared, so that the handler comes back if the record cannot be written.
         let round = Arc::new(Mutex::new(Some(round)));
         let take = |round: &Mutex<Option<BoxFuture<'static, RoundEnd>>>| {
