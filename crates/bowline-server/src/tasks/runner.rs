@@ -142,7 +142,11 @@ impl Table {
             })
         });
         let entry = RunningAttempt { attempt: Arc::clone(attempt), polled_by: None };
-        self.running().insert(attempt.id().to_owned(), entry);
+        let replaced = self.running().insert(attempt.id().to_owned(), entry);
+        if let Some(replaced) = replaced {
+            // Its claim has lapsed: the task was claimed again.
+            replaced.attempt.stop();
+        }
         #[cfg(feature = "tracing")]
         tracing::debug!(task = attempt.id(), "a task runs");
         let (table, attempt) = (Arc::clone(self), Arc::clone(attempt));
@@ -163,7 +167,11 @@ impl Table {
             return;
         }
         let sent = Instant::now();
-        let Ok(held) = self.records().renew(self.node, self.settings.lease).await else { return };
+        let Ok(held) = self.records().renew(self.node, self.settings.lease).await else {
+            // A process without a free place claims nothing and hears of an outage only here.
+            self.reconnects();
+            return;
+        };
         for running in self.running().values() {
             let attempt = &running.attempt;
             if attempt.lease_from() > sent {
@@ -246,14 +254,16 @@ impl Drop for Ended {
 }
 
 async fn claim_loop(table: Weak<Table>) {
-    // Rows whose owner died are taken only after a whole lease of connection: after an outage living owners renew first.
-    let mut connected_since = Instant::now();
+    if let Some(table) = table.upgrade() {
+        table.reconnects();
+    }
     loop {
         let Some(strong) = table.upgrade() else { return };
         let Some(core) = strong.core() else { return };
-        let lapsed = connected_since.elapsed() >= strong.settings.lease;
+        // Rows whose owner died are taken only after a whole lease of connection: after an outage living owners renew first.
+        let lapsed = strong.connected_for() >= strong.settings.lease;
         if strong.claim(&core, lapsed).await.is_err() {
-            connected_since = Instant::now();
+            strong.reconnects();
         }
         drop(core);
         let jitter = backoff(9).mul_f64(0.1);

@@ -47,6 +47,8 @@ pub(crate) struct Table {
     pub(crate) draining: AtomicBool,
     /// The unfinished tasks that this process accepted, each with the time at which it has ended in any case.
     open: Mutex<HashMap<String, u64>>,
+    /// Since when the store has answered every claim and renewal.
+    connected_since: Mutex<Instant>,
     pub(crate) counts: Mutex<HashMap<String, (Instant, usize)>>,
     pub(crate) core: OnceLock<Weak<Core>>,
     pub(crate) loops: Mutex<Vec<AbortHandle>>,
@@ -98,6 +100,7 @@ impl Table {
             attempt_ended: Notify::new(),
             draining: AtomicBool::new(false),
             open: Mutex::default(),
+            connected_since: Mutex::new(Instant::now()),
             counts: Mutex::default(),
             core: OnceLock::new(),
             loops: Mutex::default(),
@@ -270,6 +273,16 @@ impl Table {
         {
             self.settings.store.bus().publish(message);
         }
+    }
+
+    /// How long the store has answered every claim and renewal.
+    pub(crate) fn connected_for(&self) -> Duration {
+        self.connected_since.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// The store answers from now on, or did not answer.
+    pub(crate) fn reconnects(&self) {
+        *self.connected_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, u64>> {

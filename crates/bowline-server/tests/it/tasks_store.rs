@@ -301,6 +301,47 @@ async fn an_attempt_that_lost_its_task_while_it_ended_gives_its_place_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_busy_process_does_not_take_tasks_of_living_ones_after_an_outage() {
+    let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+    let node = |records: Arc<dyn Records>, go_on: &Arc<tokio::sync::Notify>| {
+        let go_on = Arc::clone(go_on);
+        let work = Tool::new("work").task(Task::now()).handler(move || {
+            let go_on = Arc::clone(&go_on);
+            async move {
+                go_on.notified().await;
+                "done"
+            }
+        });
+        let tasks = Tasks::new(shared(records, &bus)).space("test").concurrency(1);
+        Server::new("node").tool(work).tasks(tasks).build().unwrap()
+    };
+    let stores = [Faulty::new(&memory, 1), Faulty::new(&memory, 2)];
+    let go_on = [Arc::default(), Arc::default()];
+    let nodes = [0, 1].map(|number| node(Arc::clone(&stores[number]) as _, &go_on[number]));
+    let mut ids = Vec::new();
+    for node in &nodes {
+        ids.push(create(&mut peer(node, None), "work").await["taskId"].clone());
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    for store in &stores {
+        store.down.store(true, Ordering::Relaxed);
+    }
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    // The second process is back first, and its place is free at once.
+    go_on[1].notify_one();
+    stores[1].down.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    stores[0].down.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    go_on[0].notify_one();
+    let mut reader = peer(&nodes[0], None);
+    for id in &ids {
+        let done = until(&mut reader, id, "completed").await;
+        assert_eq!(done["result"]["content"][0]["text"], "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_kills_its_processes_is_given_up() {
     let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
     let world = Arc::new(World::default());
