@@ -120,12 +120,11 @@ impl UpstreamTask<'_> {
             Ok(Relayed::InputRequired { .. } | Relayed::Task(_)) => {
                 Err(RpcError::internal(format!("the server `{}` sent an invalid result", instance.name)))
             }
-            Err(error) => Err(match error.as_rpc() {
-                Some(error) => for_caller(&instance.name, error),
-                None => {
-                    let reason = instance.spec.describe_error(&error);
-                    RpcError::internal(format!("the server `{}`: {reason}", instance.name))
-                }
+            Err(error) => Err(if let Some(error) = error.as_rpc() {
+                for_caller(&instance.name, error)
+            } else {
+                let reason = instance.spec.describe_error(&error);
+                RpcError::internal(format!("the server `{}`: {reason}", instance.name))
             }),
         }
     }
