@@ -2,6 +2,7 @@
 
 use crate::wire;
 use std::{
+    fmt::Write as _,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -17,12 +18,12 @@ pub(crate) struct Nodes {
     program: PathBuf,
     store: String,
     balancer_port: u16,
-    nodes: Vec<(u16, Mutex<Option<Child>>)>,
+    all: Vec<(u16, Mutex<Option<Child>>)>,
     _balancer: Child,
 }
 
 /// A port that nobody listens on, below those that connections are given.
-async fn free_port(taken: &mut Vec<u16>) -> Result<u16, String> {
+fn free_port(taken: &mut Vec<u16>) -> Result<u16, String> {
     for port in 21000..30000 {
         let port = port + u16::try_from(std::process::id() % 1000).unwrap_or(0);
         if !taken.contains(&port) && std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
@@ -41,15 +42,15 @@ impl Nodes {
         std::fs::create_dir_all(&folder).map_err(text)?;
         let store = store.replace("FOLDER", &folder.to_string_lossy());
         let mut taken = Vec::new();
-        let balancer_port = free_port(&mut taken).await?;
-        let mut nodes = Vec::new();
+        let balancer_port = free_port(&mut taken)?;
+        let mut all = Vec::new();
         let mut servers = String::new();
         for number in 0..count {
-            let port = free_port(&mut taken).await?;
-            servers.push_str(&format!(
-                "    server node{number} 127.0.0.1:{port} check inter 500 on-marked-down shutdown-sessions\n"
-            ));
-            nodes.push((port, Mutex::new(None)));
+            let port = free_port(&mut taken)?;
+            let check = "check inter 500 on-marked-down shutdown-sessions";
+            writeln!(servers, "    server node{number} 127.0.0.1:{port} {check}")
+                .expect("a string can be written to");
+            all.push((port, Mutex::new(None)));
         }
         // Round robin, and nothing that binds a session to a process.
         let settings = format!(
@@ -62,7 +63,7 @@ impl Nodes {
         let haproxy = if Path::new("/usr/sbin/haproxy").exists() { "/usr/sbin/haproxy" } else { "haproxy" };
         let balancer = Command::new(haproxy).args(["-q", "-db", "-f"]).arg(&path).kill_on_drop(true).spawn();
         let balancer = balancer.map_err(|error| format!("cannot start haproxy: {error}"))?;
-        let nodes = Self { folder, program, store, balancer_port, nodes, _balancer: balancer };
+        let nodes = Self { folder, program, store, balancer_port, all, _balancer: balancer };
         for node in 0..count {
             nodes.start(node).await?;
         }
@@ -73,7 +74,7 @@ impl Nodes {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
+        self.all.len()
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -95,7 +96,7 @@ impl Nodes {
     }
 
     pub(crate) async fn start(&self, node: usize) -> Result<(), String> {
-        let (port, child) = &self.nodes[node];
+        let (port, child) = &self.all[node];
         let mut command = Command::new(&self.program);
         command.arg(port.to_string()).arg(&self.store).arg(self.history());
         let started = command.stdin(Stdio::null()).kill_on_drop(true).spawn();
@@ -106,19 +107,19 @@ impl Nodes {
 
     /// Ends a process without a word.
     pub(crate) async fn kill(&self, node: usize) -> Result<(), String> {
-        let Some(mut child) = self.nodes[node].1.lock().await.take() else { return Ok(()) };
+        let Some(mut child) = self.all[node].1.lock().await.take() else { return Ok(()) };
         child.kill().await.map_err(|error| error.to_string())
     }
 
     /// Ends a process in its own time.
     pub(crate) async fn terminate(&self, node: usize) -> Result<(), String> {
         self.signal(node, "TERM")?;
-        let Some(mut child) = self.nodes[node].1.lock().await.take() else { return Ok(()) };
+        let Some(mut child) = self.all[node].1.lock().await.take() else { return Ok(()) };
         child.wait().await.map_err(|error| error.to_string()).map(drop)
     }
 
     pub(crate) fn signal(&self, node: usize, signal: &str) -> Result<(), String> {
-        let child = self.nodes[node].1.try_lock().map_err(|error| error.to_string())?;
+        let child = self.all[node].1.try_lock().map_err(|error| error.to_string())?;
         let Some(process) = child.as_ref().and_then(Child::id) else { return Ok(()) };
         let sent =
             std::process::Command::new("kill").arg(format!("-{signal}")).arg(process.to_string()).status();

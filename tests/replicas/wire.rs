@@ -105,10 +105,11 @@ pub(crate) async fn send(
         let body = body.map(ToString::to_string).unwrap_or_default();
         let mut head = format!("{method} /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head.extend([name, ": ", value, "\r\n"]);
         }
         if method == "POST" {
-            head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+            let length = body.len().to_string();
+            head.extend(["Content-Type: application/json\r\nContent-Length: ", &length, "\r\n"]);
         }
         stream.write_all(format!("{head}\r\n{body}").as_bytes()).await?;
         let mut stream = BufReader::new(stream);

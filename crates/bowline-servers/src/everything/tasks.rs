@@ -40,7 +40,8 @@ async fn failing_job(ctx: Ctx) -> Result<String> {
 
 /// End with an error of the protocol.
 #[tool(task, idempotent)]
-async fn protocol_error_job() -> Result<String> {
+async fn protocol_error_job(ctx: Ctx) -> Result<String> {
+    ctx.sleep(Duration::from_millis(10)).await?;
     Err(Error::internal("the job broke the protocol"))
 }
 

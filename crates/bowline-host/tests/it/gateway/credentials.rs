@@ -206,7 +206,8 @@ async fn protected_by(issuer: &Issuer) -> Far {
 async fn audited_gateway(folder: &Folder, far: &Far, settings: &str) -> (Gateway, String) {
     let log = folder.path().join("audit.jsonl");
     let file = format!(
-        "[audit]\nfile = {log:?}\n[[rules]]\neffect = \"allow\"\n\n[servers.far]\nurl = \"{}\"\n{settings}\n",
+        "[audit]\nfile = \"{}\"\n[[rules]]\neffect = \"allow\"\n\n[servers.far]\nurl = \"{}\"\n{settings}\n",
+        log.display(),
         far.url
     );
     let gateway = Gateway::builder(config(&file)).folder(folder.path()).build().unwrap();
