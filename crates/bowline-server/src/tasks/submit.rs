@@ -3,7 +3,7 @@
 use super::{
     Task, When,
     attempt::Attempt,
-    table::{Table, backoff, unavailable},
+    table::{NotApplied, Table, backoff, unavailable},
 };
 use crate::{
     Ctx,
@@ -17,7 +17,7 @@ use bowline_proto::{
     service::{BoxFuture, Call, Outcome, Reply},
     task::{Body, Event, MAX_INLINE_BYTES, TaskCaller, TaskRecord, transition, view_2025, view_2026},
 };
-use bowline_store::{ErrorKind, Put, PutError, StoreError};
+use bowline_store::{ErrorKind, Group, Key, Put, PutError, StoreError};
 use bowline_types::{RawJson, RawMap, Revision, RpcError, TASKS_EXTENSION, TaskMetadata};
 use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
@@ -127,16 +127,16 @@ impl Table {
                 Put::create(self.part(&id, "input"), input.as_bytes().to_vec(), kept).group(self.parts(&id));
             self.records().put(put).await.map_err(|error| refused(&error))?;
         }
+        let group = self.group(call.client.principal.as_deref());
         // If the caller goes away before it has the id, the task is cancelled.
-        let mut guard = CancelOnDrop { table: Arc::clone(self), id: Some(id.clone()) };
+        let fence = Fence { key: key.clone(), group: group.clone(), record: cancelled(&record), kept };
+        let mut guard = CancelOnDrop { table: Arc::clone(self), fence: Some(fence) };
         // Before the write, because the task may end elsewhere before this process hears that it was written.
         self.opened(&record);
         let slot = self.free_slot(running.is_some());
         let owner = (slot.is_some() || running.is_some()).then(|| self.new_owner());
         let sent = Instant::now();
-        let mut put = Put::create(key, record.encode(), kept)
-            .queue(self.queue(&record.queue()))
-            .group(self.group(call.client.principal.as_deref()));
+        let mut put = Put::create(key, record.encode(), kept).queue(self.queue(&record.queue())).group(group);
         put = match owner {
             Some(owner) => put.take(owner, self.settings.lease),
             None => put.due_in(Duration::ZERO),
@@ -147,7 +147,7 @@ impl Table {
                 let may_exist =
                     matches!(&error, PutError::Store(error) if error.kind() == ErrorKind::Unknown);
                 if !may_exist {
-                    guard.id = None;
+                    guard.fence = None;
                     self.closed(&id);
                 }
                 return Err(refused(&error));
@@ -163,7 +163,7 @@ impl Table {
         }
         #[cfg(feature = "tracing")]
         tracing::info!(task = id, tool = submission.tool.name, "a call became a task");
-        guard.id = None;
+        guard.fence = None;
         accepted
     }
 
@@ -333,37 +333,77 @@ fn refused(error: &PutError) -> RpcError {
     }
 }
 
+/// A task as it is when it was cancelled before it began.
+fn cancelled(record: &TaskRecord) -> TaskRecord {
+    let mut record = record.clone();
+    record.input = Body::Inline(RawJson::empty_object());
+    // Cannot be refused: the task has just been made.
+    let created_at = record.created_at;
+    let _ = transition(&mut record, Event::Cancel, created_at);
+    record
+}
+
+/// What keeps a task from being created by a write that arrives late.
+struct Fence {
+    key: Key,
+    group: Group,
+    record: TaskRecord,
+    kept: Duration,
+}
+
+impl Fence {
+    /// Writes a cancelled task in the place of the one that may be created late, or cancels that one. Repeated until one of
+    /// both is certain, or the task would have expired.
+    async fn raise(self, table: &Table) {
+        let (id, ttl) = (self.record.id.as_str(), Duration::from_millis(self.record.ttl_ms));
+        let started = Instant::now();
+        let mut attempt = 0;
+        while started.elapsed() < ttl {
+            let put =
+                Put::create(self.key.clone(), self.record.encode(), self.kept).group(self.group.clone());
+            match table.records().put(put).await {
+                Ok(_) => break,
+                // It was created, or an earlier write of the fence has arrived.
+                Err(PutError::Conflict) => match table.cancel(id).await {
+                    Ok(_) | Err(NotApplied::Unknown | NotApplied::Refused(_)) => break,
+                    Err(NotApplied::Failed(_)) => {}
+                },
+                Err(PutError::Store(error)) if error.kind() == ErrorKind::Invalid => break,
+                Err(_) => {}
+            }
+            sleep(Duration::from_millis(200) + backoff(attempt)).await;
+            attempt += 1;
+        }
+        // Until now it counts as unfinished, which limits how many fences there are.
+        table.closed(id);
+    }
+}
+
 /// Cancels a task that nobody knows the id of.
 struct CancelOnDrop {
     table: Arc<Table>,
-    id: Option<String>,
+    fence: Option<Fence>,
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        let Some(id) = self.id.take() else { return };
+        let Some(fence) = self.fence.take() else { return };
         let table = Arc::clone(&self.table);
-        table.closed(&id);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            // A write that was not confirmed may still arrive.
-            for attempt in 0..5 {
-                if table.cancel(&id).await.is_ok() {
-                    return;
-                }
-                sleep(Duration::from_millis(200) + backoff(attempt + 4)).await;
-            }
-        });
+        runtime.spawn(async move { fence.raise(&table).await });
     }
 }
 
 impl Table {
     /// Cancels a task and stops its attempt.
-    pub(crate) async fn cancel(&self, id: &str) -> Result<TaskRecord, super::table::NotApplied> {
-        let record = self.apply(id, &Event::Cancel).await?;
-        if let Some(running) = self.running().get(id) {
+    pub(crate) async fn cancel(&self, id: &str) -> Result<TaskRecord, NotApplied> {
+        let applied = self.apply(id, &Event::Cancel).await;
+        // Also if it had ended already: elsewhere, or because its time is over.
+        if matches!(applied, Ok(_) | Err(NotApplied::Refused(_)))
+            && let Some(running) = self.running().get(id)
+        {
             running.attempt.stop();
         }
-        Ok(record)
+        applied
     }
 }

@@ -22,6 +22,9 @@ struct Faulty {
     down: AtomicBool,
     /// Goes down when it has given out a task.
     down_after_claim: AtomicBool,
+    /// The next write is not confirmed, and kept here.
+    delays_next: AtomicBool,
+    delayed: Mutex<Option<Put>>,
     operations: AtomicUsize,
     /// One of so many writes is not confirmed; half of those are applied. 0 for none.
     unconfirmed: AtomicU64,
@@ -34,6 +37,8 @@ impl Faulty {
             inner: Arc::clone(inner),
             down: AtomicBool::new(false),
             down_after_claim: AtomicBool::new(false),
+            delays_next: AtomicBool::new(false),
+            delayed: Mutex::default(),
             operations: AtomicUsize::new(0),
             unconfirmed: AtomicU64::new(0),
             seed: AtomicU64::new(seed),
@@ -75,6 +80,10 @@ impl Records for Faulty {
     fn put(&self, put: Put) -> BoxFuture<'_, Result<Version, PutError>> {
         Box::pin(async move {
             self.check()?;
+            if self.delays_next.swap(false, Ordering::Relaxed) {
+                *self.delayed.lock().unwrap() = Some(put);
+                return Err(StoreError::unknown("no answer came in time").into());
+            }
             if self.fault() {
                 if self.random(2) == 0 {
                     self.inner.put(put).await?;
@@ -457,6 +466,28 @@ async fn tasks_that_end_elsewhere_or_expire_make_room_for_others() {
     // The count of a caller is up to 5 s old.
     tokio::time::sleep(Duration::from_secs(6)).await;
     create(&mut peer, "work").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_creation_arrives_late_never_runs() {
+    let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+    let world = Arc::new(World::default());
+    let store = Faulty::new(&memory, 1);
+    let server = node(shared(Arc::clone(&store) as _, &bus), &world, Task::now().resume(true));
+    let mut peer = peer(&server, None);
+    store.delays_next.store(true, Ordering::Relaxed);
+    let refused = peer.modern("tools/call", json!({ "name": "work" })).await;
+    assert_eq!(refused["error"]["data"]["retryAfterMs"], 5000, "{refused}");
+    // The store is down for a while, too.
+    store.down.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    store.down.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let late = store.delayed.lock().unwrap().take().unwrap();
+    let written = memory.put(late).await;
+    assert!(matches!(written, Err(PutError::Conflict)), "{written:?}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.count("a"), 0);
 }
 
 #[tokio::test(start_paused = true)]
