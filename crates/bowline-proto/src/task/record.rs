@@ -115,13 +115,14 @@ impl TokenFacts {
 }
 
 impl TaskCaller {
-    /// Keeps what later rounds need of a client and of its verified token.
+    /// Keeps what later rounds need of a client and of its verified token. Name and version of the client are left out if
+    /// they have more than [`MAX_INLINE_BYTES`].
     pub fn of(client: &ClientView, caller: Option<&Arc<Caller>>) -> Self {
         Self {
             revision: client.revision,
             principal: client.principal.as_deref().map(str::to_owned),
             capabilities: client.raw_capabilities().clone(),
-            info: client.raw_info().cloned(),
+            info: client.raw_info().filter(|info| info.as_bytes().len() <= MAX_INLINE_BYTES).cloned(),
             token: caller.map(|caller| TokenFacts::of(caller)),
             progress_token: None,
             meta: None,

@@ -30,6 +30,9 @@ const PAGE: usize = 50;
 /// How long a connection has to put a question to its client before another one may do so.
 const PUT_FOR: Duration = Duration::from_secs(60);
 
+/// How many characters of an error are kept that a client answered with.
+const MAX_ERROR_CHARS: usize = 500;
+
 /// Returns whether a method is about tasks.
 pub(crate) fn is_task_method(method: Method) -> bool {
     matches!(
@@ -142,7 +145,7 @@ impl Table {
                     Ok(Body::Stored)
                 }
                 Ok(answer) => Ok(Body::Inline(answer.compact())),
-                Err(error) => Err(error),
+                Err(error) => Err(short(&error)),
             };
             bodies.push((key, body));
         }
@@ -296,6 +299,12 @@ impl Table {
         }
         RawJson::of(&result).map(Reply::Raw).map_err(|error| RpcError::internal(error.to_string()))
     }
+}
+
+/// An error that a client answered with, as it is kept in the record: what a handler is told of it.
+fn short(error: &RpcError) -> RpcError {
+    let message: String = error.message.chars().take(MAX_ERROR_CHARS).collect();
+    RpcError::new(error.code, message)
 }
 
 /// A task is for its own caller only.

@@ -18,7 +18,7 @@ use bowline_proto::{
     task::{Body, Event, MAX_INLINE_BYTES, TaskCaller, TaskRecord, transition, view_2025, view_2026},
 };
 use bowline_store::{ErrorKind, Group, Key, Put, PutError, StoreError};
-use bowline_types::{RawJson, RawMap, Revision, RpcError, TASKS_EXTENSION, TaskMetadata};
+use bowline_types::{Id, RawJson, RawMap, Revision, RpcError, TASKS_EXTENSION, TaskMetadata};
 use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
@@ -36,6 +36,12 @@ const MAX_KEPT: u64 = 10_000;
 
 /// How many callers are counted at a time.
 const MAX_COUNTS: usize = 10_000;
+
+/// The longest progress token that a task keeps, in bytes. Progress is not sent for longer ones.
+const MAX_TOKEN_BYTES: usize = 512;
+
+/// The largest record of a new task, in bytes.
+const MAX_RECORD_BYTES: usize = 256 * 1024;
 
 /// How a call of a tool runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +123,12 @@ impl Table {
         let call = submission.call;
         self.admit(call.client.principal.as_deref()).await?;
         let (mut record, input) = self.record(&submission, replay)?;
+        let length = record.encode().len();
+        if length > MAX_RECORD_BYTES {
+            return Err(RpcError::invalid_params(format!(
+                "the task cannot be kept: it has {length} bytes, more than the {MAX_RECORD_BYTES} allowed; send less"
+            )));
+        }
         let id = record.id.clone();
         let unknown = || RpcError::internal("the id of the task is invalid");
         let key = self.key(&id).ok_or_else(unknown)?;
@@ -177,8 +189,16 @@ impl Table {
         let arguments = call.params.arguments()?.unwrap_or_else(RawJson::empty_object);
         let is_large = arguments.as_bytes().len() > MAX_INLINE_BYTES;
         let inline = if is_large { Body::Stored } else { Body::Inline(arguments.compact()) };
+        let declared = call.client.raw_capabilities().as_bytes().len();
+        if declared > MAX_INLINE_BYTES {
+            // Later rounds need them as they were declared.
+            return Err(RpcError::invalid_params(format!(
+                "a task keeps the capabilities of its client: they have {declared} bytes, more than the {MAX_INLINE_BYTES} allowed"
+            )));
+        }
         let mut caller = TaskCaller::of(&call.client, call.caller());
-        caller.progress_token.clone_from(&call.progress_token);
+        let is_short = |token: &&Id| !matches!(token, Id::String(text) if text.len() > MAX_TOKEN_BYTES);
+        caller.progress_token = call.progress_token.as_ref().filter(is_short).cloned();
         caller.meta = own_meta(call);
         let mut record = TaskRecord::new(Self::new_id(), tool.name.clone(), caller, inline, replay);
         record.version = task.version;

@@ -468,6 +468,22 @@ async fn a_result_that_is_too_large_fails_with_advice_and_a_large_one_is_kept_ap
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_does_not_decide_how_large_a_record_is() {
+    let mut peer = peer(&server().build().unwrap(), None);
+    let declared = peer.capabilities.clone();
+    peer.capabilities["experimental"] = json!({ "x": { "y": "z".repeat(10_000) } });
+    let refused = peer.modern("tools/call", json!({ "name": "quick" })).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("more than the 8192 allowed"), "{message}");
+    // As a plain call it needs no record.
+    let plain = peer.modern("tools/call", json!({ "name": "plain" })).await;
+    assert_eq!(plain["result"]["content"][0]["text"], "plain");
+    peer.capabilities = declared;
+    create(&mut peer, "quick").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn large_arguments_reach_the_handler() {
     #[derive(Deserialize, JsonSchema)]
     struct Text {
