@@ -9,7 +9,7 @@ use bowline_proto::{
     service::{BoxFuture, Outcome},
     task::{Ending, Event, TaskRecord, transition},
 };
-use bowline_store::{ClaimRequest, Heard, Owner, Put, Record};
+use bowline_store::{ClaimRequest, Heard, Key, Owner, Put, Record};
 use bowline_types::RpcError;
 use futures_util::{StreamExt, future::join_all};
 use std::{
@@ -23,6 +23,9 @@ use tokio::{
 
 /// A task whose process died this often is not run again.
 const MAX_LAPSES: u32 = 3;
+
+/// How many claims lapse at a time that nobody works on.
+const MAX_ORPHANS: usize = 100;
 
 /// How often a process with free places looks for work without a hint.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -64,6 +67,7 @@ impl Table {
         if queues.is_empty() {
             return Ok(());
         }
+        let _claiming = self.claiming.lock().await;
         let sent = Instant::now();
         let request =
             ClaimRequest::new(self.node, queues).limit(free).lease(self.settings.lease).lapsed(lapsed);
@@ -166,6 +170,8 @@ impl Table {
         if self.running().is_empty() {
             return;
         }
+        // While tasks are being claimed, some are held whose attempts are not listed yet.
+        let quiet = self.claiming.try_lock().ok();
         let sent = Instant::now();
         let Ok(held) = self.records().renew(self.node, self.settings.lease).await else {
             // A process without a free place claims nothing and hears of an outage only here.
@@ -184,6 +190,35 @@ impl Table {
                 attempt.stop();
             }
         }
+        if quiet.is_some() && !self.draining.load(Ordering::Acquire) {
+            self.let_lapse(held).await;
+        }
+    }
+
+    /// Lets the claims lapse that nobody works on, such as those of a claim whose reply was lost: they were renewed with the
+    /// others. The tasks go on, or fail, as if the process had ended.
+    async fn let_lapse(&self, held: Vec<(Key, Owner)>) {
+        let mut orphans = held;
+        {
+            let (running, submitting) = (self.running(), self.submitting());
+            orphans.retain(|(_, owner)| {
+                !submitting.contains(&owner.claim)
+                    && !running.values().any(|running| running.attempt.claim() == owner.claim)
+            });
+        }
+        orphans.truncate(MAX_ORPHANS);
+        if orphans.is_empty() {
+            return;
+        }
+        let keys: Vec<Key> = orphans.iter().map(|(key, _)| key.clone()).collect();
+        let Ok(rows) = self.records().get(&keys).await else { return };
+        for (row, (key, owner)) in rows.into_iter().zip(orphans) {
+            let Some(row) = row.filter(|row| row.owner == Some(owner)) else { continue };
+            // The owner stays, so that whoever takes the task counts a lapse. If this fails, the next renewal repeats it.
+            let lapse = Put::update(key.clone(), row.value, row.version).due_in(Duration::ZERO);
+            let _ = self.records().put(lapse.held(key, owner.claim)).await;
+        }
+        self.work.notify_one();
     }
 
     /// Stops to run tasks: those that run get `grace` to end. Then those that may run again are given back, and the others fail.

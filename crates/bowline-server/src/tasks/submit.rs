@@ -17,7 +17,7 @@ use bowline_proto::{
     service::{BoxFuture, Call, Outcome, Reply},
     task::{Body, Event, MAX_INLINE_BYTES, TaskCaller, TaskRecord, transition, view_2025, view_2026},
 };
-use bowline_store::{ErrorKind, Group, Key, Put, PutError, StoreError};
+use bowline_store::{ClaimId, ErrorKind, Group, Key, Put, PutError, StoreError};
 use bowline_types::{Id, RawJson, RawMap, Revision, RpcError, TASKS_EXTENSION, TaskMetadata};
 use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
@@ -147,6 +147,7 @@ impl Table {
         self.opened(&record);
         let slot = self.free_slot(running.is_some());
         let owner = (slot.is_some() || running.is_some()).then(|| self.new_owner());
+        let _submitting = owner.map(|owner| Submitting::new(self, owner.claim));
         let sent = Instant::now();
         let mut put = Put::create(key, record.encode(), kept).queue(self.queue(&record.queue())).group(group);
         put = match owner {
@@ -396,6 +397,25 @@ impl Fence {
         }
         // Until now it counts as unfinished, which limits how many fences there are.
         table.closed(id);
+    }
+}
+
+/// Keeps the claim of a task that is being created, until its attempt is listed.
+struct Submitting {
+    table: Arc<Table>,
+    claim: ClaimId,
+}
+
+impl Submitting {
+    fn new(table: &Arc<Table>, claim: ClaimId) -> Self {
+        table.submitting().push(claim);
+        Self { table: Arc::clone(table), claim }
+    }
+}
+
+impl Drop for Submitting {
+    fn drop(&mut self) {
+        self.table.submitting().retain(|claim| *claim != self.claim);
     }
 }
 

@@ -7,8 +7,8 @@ use bowline_proto::{
     task::{Body, Claim, Due, Effects, Ending, Event, KEPT_AFTER_END, TaskRecord, TaskState, transition},
 };
 use bowline_store::{
-    ErrorKind, Group, Key, Message, NodeId, Owner, Put, PutError, Queue, Reach, Records, StoreError, Topic,
-    Version,
+    ClaimId, ErrorKind, Group, Key, Message, NodeId, Owner, Put, PutError, Queue, Reach, Records, StoreError,
+    Topic, Version,
 };
 use bowline_text::hex;
 use bowline_types::{RawJson, RpcError};
@@ -45,6 +45,10 @@ pub(crate) struct Table {
     /// Tells whoever waits that an attempt ended.
     pub(crate) attempt_ended: Notify,
     pub(crate) draining: AtomicBool,
+    /// Locked while tasks are claimed whose attempts are not listed yet.
+    pub(crate) claiming: tokio::sync::Mutex<()>,
+    /// The claims of tasks that are being created here.
+    submitting: Mutex<Vec<ClaimId>>,
     /// The unfinished tasks that this process accepted, each with the time at which it has ended in any case.
     open: Mutex<HashMap<String, u64>>,
     /// Since when the store has answered every claim and renewal.
@@ -99,6 +103,8 @@ impl Table {
             attempts: Mutex::default(),
             attempt_ended: Notify::new(),
             draining: AtomicBool::new(false),
+            claiming: tokio::sync::Mutex::default(),
+            submitting: Mutex::default(),
             open: Mutex::default(),
             connected_since: Mutex::new(Instant::now()),
             counts: Mutex::default(),
@@ -283,6 +289,11 @@ impl Table {
     /// The store answers from now on, or did not answer.
     pub(crate) fn reconnects(&self) {
         *self.connected_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// The claims of tasks that are being created here.
+    pub(crate) fn submitting(&self) -> MutexGuard<'_, Vec<ClaimId>> {
+        self.submitting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, u64>> {

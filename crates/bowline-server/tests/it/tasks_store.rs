@@ -25,6 +25,8 @@ struct Faulty {
     /// The next write is not confirmed, and kept here.
     delays_next: AtomicBool,
     delayed: Mutex<Option<Put>>,
+    /// The reply to the next claim that finds something is lost.
+    loses_claim: AtomicBool,
     operations: AtomicUsize,
     /// One of so many writes is not confirmed; half of those are applied. 0 for none.
     unconfirmed: AtomicU64,
@@ -39,6 +41,7 @@ impl Faulty {
             down_after_claim: AtomicBool::new(false),
             delays_next: AtomicBool::new(false),
             delayed: Mutex::default(),
+            loses_claim: AtomicBool::new(false),
             operations: AtomicUsize::new(0),
             unconfirmed: AtomicU64::new(0),
             seed: AtomicU64::new(seed),
@@ -123,6 +126,9 @@ impl Records for Faulty {
             let claimed = self.inner.claim(claim).await?;
             if !claimed.is_empty() && self.down_after_claim.swap(false, Ordering::Relaxed) {
                 self.down.store(true, Ordering::Relaxed);
+            }
+            if !claimed.is_empty() && self.loses_claim.swap(false, Ordering::Relaxed) {
+                return Err(StoreError::unknown("no answer came in time"));
             }
             Ok(claimed)
         })
@@ -488,6 +494,34 @@ async fn a_task_whose_creation_arrives_late_never_runs() {
     assert!(matches!(written, Err(PutError::Conflict)), "{written:?}");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(world.count("a"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_claim_got_lost_is_claimed_again() {
+    let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+    let node = |records: Arc<dyn Records>, runs: bool| {
+        Server::new("node")
+            .tool(Tool::new("work").task(Task::now().resume(true)).handler(async || "done"))
+            .tool(Tool::new("endless").task(Task::now()).handler(async || {
+                std::future::pending::<()>().await;
+                "never"
+            }))
+            .tasks(Tasks::new(shared(records, &bus)).space("test").run(runs))
+            .build()
+            .unwrap()
+    };
+    let store = Faulty::new(&memory, 1);
+    let (worker, front) = (node(Arc::clone(&store) as _, true), node(memory.clone(), false));
+    // The worker has something to renew.
+    let endless = create(&mut peer(&worker, None), "endless").await["taskId"].clone();
+    store.loses_claim.store(true, Ordering::Relaxed);
+    let mut peer = peer(&front, None);
+    let id = create(&mut peer, "work").await["taskId"].clone();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(!store.loses_claim.load(Ordering::Relaxed));
+    assert_eq!(get(&mut peer, &id).await["status"], "completed");
+    // What runs keeps its claim.
+    assert_eq!(get(&mut peer, &endless).await["status"], "working");
 }
 
 #[tokio::test(start_paused = true)]
