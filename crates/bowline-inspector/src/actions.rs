@@ -159,6 +159,7 @@ fn control(is_known: bool, server: &str) -> Result<(), Failure> {
     Err(Failure::not_found(reason).advise("servers that need an approval are approved in the terminal"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes errors by value")]
 fn invalid(error: impl ToString) -> Failure {
     Failure::invalid(error.to_string())
 }

@@ -70,7 +70,7 @@ fn type_of(schema: &Value, indent: &str) -> String {
     if let Some(Value::Array(schemas)) = members.get("oneOf").or_else(|| members.get("anyOf")) {
         let lines: Vec<_> = schemas.iter().map(|schema| type_of(schema, indent)).collect();
         return if lines.iter().any(|line| line.len() > 60) {
-            lines.iter().map(|line| format!("\n{indent}  | {line}")).collect()
+            lines.iter().fold(String::new(), |out, line| out + "\n" + indent + "  | " + line)
         } else {
             union(schemas)
         };
@@ -135,7 +135,7 @@ fn object(members: &Map<String, Value>, indent: &str) -> String {
         let mut shown = type_of(schema, &inner);
         // An absent member is left out of the message, never `null`.
         if optional == "?" {
-            shown = shown.strip_suffix(" | null").map_or(shown.clone(), str::to_owned);
+            shown = shown.strip_suffix(" | null").map_or_else(|| shown.clone(), str::to_owned);
         }
         let _ = writeln!(out, "{inner}{name}{optional}: {shown};");
     }

@@ -106,7 +106,7 @@ impl Assets {
     }
 
     /// Returns how long browsers may keep a file: for ever, because another version has another path.
-    pub(crate) const fn cache(&self) -> &'static str {
+    pub(crate) const fn cache() -> &'static str {
         if cfg!(debug_assertions) { "no-store" } else { "public, max-age=31536000, immutable" }
     }
 }

@@ -175,16 +175,16 @@ fn summaries(shared: &Shared, attached: &Attached, offers: &[ServerOffer]) -> Ve
         };
         summaries.retain(|summary| summary.name != entry.name);
         let reason = reason.map(|reason| shared.redactor.text(&reason));
-        summaries.push(empty(&entry.name, state, reason));
+        summaries.push(empty(&entry.name, state, reason.as_deref()));
     }
     summaries
 }
 
-fn empty(name: &str, state: ServerState, reason: Option<String>) -> ServerSummary {
+fn empty(name: &str, state: ServerState, reason: Option<&str>) -> ServerSummary {
     ServerSummary {
         name: name.to_owned(),
         state,
-        reason: reason.as_deref().map(Shown::text),
+        reason: reason.map(Shown::text),
         revision: None,
         tools: None,
         tokens: None,

@@ -479,7 +479,7 @@ pub struct CallNode {
     /// Notifications of the call, oldest first.
     pub notices: Vec<Head>,
     /// What it caused, oldest first.
-    pub children: Vec<CallNode>,
+    pub children: Vec<Self>,
 }
 
 /// One message.

@@ -2,6 +2,7 @@
 
 use crate::{
     action::{Action, Enter, Entered, Link},
+    assets::Assets,
     guard::{self, Place},
     inspector::Shared,
     keys::{Holder, Refused},
@@ -139,8 +140,9 @@ impl InspectorService {
                 }
                 crate::actions::act(&self.shared, holder, action).await
             }
-            "/" | "/open" | "/api/events" => Err(not_allowed()),
-            "/api/enter" | "/api/link" | "/api/query" | "/api/act" => Err(not_allowed()),
+            "/" | "/open" | "/api/events" | "/api/enter" | "/api/link" | "/api/query" | "/api/act" => {
+                Err(not_allowed())
+            }
             _ if place == Place::Asset => Err(not_allowed()),
             _ => Err(Failure::not_found("not found")),
         }
@@ -155,7 +157,7 @@ impl InspectorService {
         let found = path.strip_prefix("/a/").and_then(|path| self.shared.assets.file(path));
         let (content, kind) = found.ok_or_else(|| Failure::not_found("not found"))?;
         let mut response = with_type(StatusCode::OK, kind, content);
-        let cache = HeaderValue::from_static(self.shared.assets.cache());
+        let cache = HeaderValue::from_static(Assets::cache());
         response.headers_mut().insert(header::CACHE_CONTROL, cache);
         Ok(response)
     }

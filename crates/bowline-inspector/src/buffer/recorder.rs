@@ -451,7 +451,7 @@ impl State {
             method: None,
             name: Some(wire::cut(&text)),
             id: None,
-            call: call.or(is_step.then_some(seq)),
+            call: call.or_else(|| is_step.then_some(seq)),
             parent,
             size: text.len() as u64,
             status: end.map(|(status, _)| status),

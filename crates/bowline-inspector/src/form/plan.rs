@@ -373,6 +373,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls with literals are easier to read")]
     fn check(schema: Value, expected: expect_test::Expect) {
         let plan = plan(&schema);
         let mut out = String::new();

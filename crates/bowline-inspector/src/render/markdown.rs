@@ -273,6 +273,7 @@ pub(crate) fn link_target(url: &str) -> LinkTarget {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls with literals are easier to read")]
     fn check(text: &str, expected: expect_test::Expect) {
         let blocks: Vec<_> =
             markdown(text).iter().map(|block| serde_json::to_string(block).unwrap()).collect();

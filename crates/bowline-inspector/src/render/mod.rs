@@ -95,7 +95,7 @@ pub enum ContentPart {
         #[serde(skip_serializing_if = "Option::is_none")]
         mime: Option<Shown>,
         /// Its content.
-        content: Box<ContentPart>,
+        content: Box<Self>,
     },
     /// Data that cannot be drawn. It can be saved under a name of ours.
     Binary {
@@ -154,7 +154,7 @@ pub enum Block {
     /// A quotation.
     Quote {
         /// Its blocks.
-        blocks: Vec<Block>,
+        blocks: Vec<Self>,
     },
     /// A list.
     List {
@@ -162,7 +162,7 @@ pub enum Block {
         #[serde(skip_serializing_if = "Option::is_none")]
         start: Option<u64>,
         /// The items.
-        items: Vec<Vec<Block>>,
+        items: Vec<Vec<Self>>,
     },
     /// A table.
     Table {
@@ -212,22 +212,22 @@ pub enum Inline {
     /// Strong.
     Strong {
         /// Its text.
-        inlines: Vec<Inline>,
+        inlines: Vec<Self>,
     },
     /// Emphasized.
     Emphasis {
         /// Its text.
-        inlines: Vec<Inline>,
+        inlines: Vec<Self>,
     },
     /// Struck through.
     Strike {
         /// Its text.
-        inlines: Vec<Inline>,
+        inlines: Vec<Self>,
     },
     /// A link.
     Link {
         /// Its text.
-        inlines: Vec<Inline>,
+        inlines: Vec<Self>,
         /// Where it leads.
         target: LinkTarget,
     },
