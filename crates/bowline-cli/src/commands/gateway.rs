@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent")]
 pub(crate) struct Arguments {
     /// Serve one client over standard input and output
     #[arg(long)]

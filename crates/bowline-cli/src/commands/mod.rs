@@ -67,7 +67,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Info(arguments)) => info::run(arguments, context).await,
         Some(Command::Tools(arguments)) => tools::run(arguments, context).await,
         Some(Command::Call(arguments)) => call::run(arguments, context).await,
-        Some(Command::Tasks(arguments)) => tasks::run(arguments, context).await,
+        Some(Command::Tasks(arguments)) => Box::pin(tasks::run(arguments, context)).await,
         Some(Command::Resources(arguments)) => resources::run(arguments, context).await,
         Some(Command::Templates(arguments)) => resources::run_templates(arguments, context).await,
         Some(Command::Read(arguments)) => read::run(arguments, context).await,

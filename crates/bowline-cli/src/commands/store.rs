@@ -59,6 +59,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     Ok(())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes errors by value")]
 fn failed(error: StoreError) -> Failure {
     let code = match error.kind() {
         ErrorKind::Invalid => Code::Config,

@@ -136,7 +136,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             Verb::Cancel => cancel(session, &task).await,
         }
     };
-    Session::listening(target, context, prepare, work).await
+    Box::pin(Session::listening(target, context, prepare, work)).await
 }
 
 /// Prints the id of a task that was started.
