@@ -1,12 +1,13 @@
 //! The server `everything` over HTTP, for the conformance suite: every revision at one URL.
 //!
 //! `everything-server [--port N] [--store URL] [--auth-dev]`; the port may be in `PORT` of the environment, and 0 is any free
-//! port. The URL is printed once it serves. With `--store` it shares sessions with other processes that have the same store.
+//! port. The URL is printed once it serves. With `--store` it shares sessions and tasks with other processes that have the same store.
 //! With `--auth-dev` it is protected and issues its own tokens, for the scenarios of authorization servers.
 
 use bowline::http::{HttpOptions, HttpService, Protect};
 use bowline::prelude::*;
-use bowline::server::{Key, KeyRing};
+use bowline::server::{Key, KeyRing, Tasks};
+use bowline::store::Store;
 use bowline_http::SessionStore;
 use bowline_servers::everything;
 use bowline_stores::{Limits, StoreOptions};
@@ -39,11 +40,11 @@ fn arguments() -> Result<Arguments> {
 
 /// Opens the store of a URL, such as `sqlite:PATH` or `postgres://…`. The keys are public on purpose: all processes of the test
 /// need the same.
-async fn open(url: &str, keys: &KeyRing) -> Result<SessionStore> {
+async fn open(url: &str, keys: &KeyRing) -> Result<Store> {
     // A loaded machine is slow, and nothing is tested by giving up early.
     let limits = Limits::default().deadline(Duration::from_secs(10));
     let store = StoreOptions::new(url).keys(keys.clone()).limits(limits).open().await;
-    Ok(SessionStore::of(&store.map_err(|error| Error::tool(error.to_string()))?))
+    store.map_err(|error| Error::tool(error.to_string()))
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -57,8 +58,10 @@ async fn main() -> bowline::Result {
     }
     if let Some(url) = &arguments.store {
         let keys = KeyRing::new(Key::new([42; 32]));
-        options = options.session_store(open(url, &keys).await?);
-        server = server.keys(keys);
+        let store = open(url, &keys).await?;
+        options = options.session_store(SessionStore::of(&store));
+        // The processes have different arguments, by which their tasks would be kept apart.
+        server = server.keys(keys).tasks(Tasks::new(store).space("everything"));
     }
     let service = HttpService::with_options(server.build()?, options);
     writeln!(std::io::stdout(), "http://{address}/mcp")?;
