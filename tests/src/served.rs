@@ -43,7 +43,7 @@ async fn stamp(ctx: Ctx, milliseconds: u64) -> &'static str {
 #[tool]
 async fn leave(ctx: Ctx, milliseconds: u64) -> &'static str {
     ctx.progress(1.0, 2.0);
-    ctx.hang_up();
+    ctx.close_stream();
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     "found again"
 }

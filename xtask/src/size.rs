@@ -10,8 +10,11 @@ use std::path::Path;
 use crate::Verdict;
 use crate::workspace::{cargo, output_of};
 
-const CRATES: u64 = 45;
+const CRATES: u64 = 42;
 const BYTES: u64 = 2_000_000;
+
+/// Crates that a server on stdio must not pay for.
+const FORBIDDEN: [&str; 1] = ["bowline-auth"];
 
 /// The package that is measured: its name and its folder.
 const PACKAGE: (&str, &str) = ("hello-minimal", "examples/minimal");
@@ -32,7 +35,12 @@ pub(crate) fn run(root: &Path) -> Result<Verdict, String> {
         "--manifest-path",
         &manifest,
     ]))?;
-    let crates = crates_of(&tree, name).len() as u64;
+    let found = crates_of(&tree, name);
+    if let Some(forbidden) = forbidden_of(&found) {
+        println!("size: {name} depends on {forbidden}, which only servers over HTTP with logins may");
+        return Ok(Verdict::of(false));
+    }
+    let crates = found.len() as u64;
 
     output_of(cargo(root).args([
         "build",
@@ -72,6 +80,11 @@ fn crates_of<'a>(tree: &'a str, package: &str) -> BTreeSet<(&'a str, &'a str)> {
     entries.filter(|(name, version)| *name != package && version.starts_with('v')).collect()
 }
 
+/// Returns a crate that must not be there.
+fn forbidden_of<'a>(crates: &BTreeSet<(&'a str, &'a str)>) -> Option<&'a str> {
+    crates.iter().map(|(name, _)| *name).find(|name| FORBIDDEN.contains(name))
+}
+
 struct Measure {
     unit: &'static str,
     value: u64,
@@ -96,7 +109,7 @@ impl Measure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Measure, crates_of};
+    use super::{Measure, crates_of, forbidden_of};
 
     #[test]
     fn crates_are_counted_once_per_version() {
@@ -122,6 +135,14 @@ cc v1.2.0
                 ("syn", "v2.0.1")
             ]
         );
+    }
+
+    #[test]
+    fn a_forbidden_crate_is_found_by_its_name() {
+        let without = "bowline v0.1.0 (/repo/crates/bowline)\nbowline-authority v1.0.0\n";
+        assert_eq!(forbidden_of(&crates_of(without, "hello-minimal")), None);
+        let with = format!("{without}bowline-auth v0.1.0 (/repo/crates/bowline-auth)\n");
+        assert_eq!(forbidden_of(&crates_of(&with, "hello-minimal")), Some("bowline-auth"));
     }
 
     #[test]

@@ -277,6 +277,17 @@ mod tests {
         assert_eq!(Challenge::parse_all([challenge.to_string().as_str()]), [challenge]);
     }
 
+    #[test]
+    fn what_is_read_has_limits() {
+        let line = |length: usize| format!("Bearer scope=\"{}\"", "a".repeat(length - 15));
+        assert_eq!(Challenge::parse_all([line(MAX_LINE).as_str(), line(MAX_LINE + 1).as_str()]).len(), 1);
+        let many: Vec<String> = (0..MAX_PARAMETERS + 5).map(|number| format!("p{number}=x")).collect();
+        let challenges = Challenge::parse_all([format!("Bearer {}, Basic", many.join(", ")).as_str()]);
+        assert_eq!((challenges.len(), challenges[0].parameters.len()), (2, MAX_PARAMETERS));
+        let many = vec!["Basic"; MAX_CHALLENGES + 5].join(", ");
+        assert_eq!(Challenge::parse_all([many.as_str(), "Bearer"]).len(), MAX_CHALLENGES);
+    }
+
     proptest::proptest! {
         #[test]
         fn any_line_ends(line in "[ -~\u{e9}\"\\\\,=]{0,80}") {

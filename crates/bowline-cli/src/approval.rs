@@ -31,14 +31,36 @@ pub(crate) fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), F
     for line in candidate.description() {
         screen.note(&format!("  | {line}"));
     }
-    screen.prompt("Approve it until any of this changes? [y/N] ");
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
-        return Err(denied("was not approved"));
+    match ask(context)? {
+        Choice::Yes => {}
+        Choice::No => return Err(denied("was not approved")),
+        Choice::Cancel => return Err(denied("was not started, because its approval was cancelled")),
     }
     match approvals {
         Some(approvals) => approvals.approve(&candidate).map_err(|error| unusable(&error)),
         None => Ok(()),
+    }
+}
+
+enum Choice {
+    Yes,
+    No,
+    Cancel,
+}
+
+/// Asks until the answer is one of the choices. The end of the input cancels.
+fn ask(context: &Context) -> Result<Choice, Failure> {
+    loop {
+        context.screen.prompt("Approve it until any of this changes? [y] yes  [n] no  [c] cancel: ");
+        let mut answer = String::new();
+        if io::stdin().lock().read_line(&mut answer)? == 0 {
+            return Ok(Choice::Cancel);
+        }
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Ok(Choice::Yes),
+            "n" | "no" => return Ok(Choice::No),
+            "c" | "cancel" => return Ok(Choice::Cancel),
+            _ => {}
+        }
     }
 }

@@ -74,7 +74,7 @@ pub(crate) enum Command {
     Pins(commands::pins::Arguments),
     /// List and revoke remembered approvals
     Answers(commands::answers::Arguments),
-    /// Check the store that keeps tasks and sessions
+    /// Check the store that keeps tasks and sessions, or rotate its keys
     Store(commands::store::Arguments),
     /// Show the name, version and capabilities of a server
     Info(commands::info::Arguments),
@@ -131,6 +131,11 @@ impl Command {
     /// Returns whether the command serves many callers and benefits from several threads.
     pub(crate) fn serves_many(&self) -> bool {
         matches!(self, Self::Up(_) | Self::Gateway(_) | Self::Serve(_) | Self::Inspect(_))
+    }
+
+    /// Returns whether the command starts logging itself, or must not log: a shell shows what completion prints.
+    pub(crate) fn starts_logging(&self) -> bool {
+        self.serves_many() || matches!(self, Self::CompletionRequest(_))
     }
 
     /// Returns whether the files named by `--config` must exist.

@@ -1,13 +1,21 @@
-//! Client handlers for questions of the server: the user at the terminal, an answers file, or a configured model.
+//! Client handlers: log messages go to the screen; questions of the server to the user at the terminal, an answers file, or
+//! a configured model.
 
-use crate::{answers_file::AnswersFile, context::Context, screen::Screen, table::one_line};
+use crate::{
+    answers_file::AnswersFile,
+    context::Context,
+    screen::{Screen, Tone},
+    table::one_line,
+    target::Target,
+};
 use bowline_client::{Answer, BoxFuture, ClientBuilder};
 use bowline_host::gateway;
 use bowline_models::Broker;
 use bowline_policy::{Facts, Gate, Guard, Question, Refusal, SystemOpener, Terminal, Verdict};
 use bowline_text::visible;
 use bowline_types::{
-    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitResult, RpcError,
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitResult, LogMessageParams,
+    LoggingLevel, RpcError,
 };
 use std::{fmt, sync::Arc};
 use tokio::io::{BufReader, Stderr, Stdin};
@@ -49,18 +57,26 @@ impl fmt::Debug for TerminalUser {
 }
 
 /// Adds the handlers to a client. Forms and URLs go to the user. Sampling needs a configured model and the user's consent.
+/// Log messages are shown if `--log-level` is given.
 pub(crate) fn add_handlers(
     context: &Context,
     user: &TerminalUser,
-    server: &str,
-    file: Option<Arc<AnswersFile>>,
+    target: &Target,
     mut builder: ClientBuilder,
 ) -> ClientBuilder {
+    if let Some(level) = target.log_level {
+        let screen = context.screen;
+        builder = builder.log_level(level).on_log(move |message| {
+            let line = log_line(&message, |tone, text| screen.paint_stderr(tone, text));
+            screen.note(&format!("log: {line}"));
+        });
+    }
+    let file = target.answers.clone();
     let is_interactive = context.interactive();
     let guard = is_interactive.then(|| Guard::builder().gate(user.clone()).opener(SystemOpener).build());
     let has_elicitation = file.as_ref().is_some_and(|file| file.has_elicitation);
     let has_sampling = file.as_ref().is_some_and(|file| file.has_sampling);
-    let answers = Arc::new(Answers { guard, file, server: server.to_owned(), screen: context.screen });
+    let answers = Arc::new(Answers { guard, file, server: target.name.clone(), screen: context.screen });
     if is_interactive || has_elicitation {
         builder = add_elicitation(&answers, builder);
     }
@@ -74,6 +90,21 @@ pub(crate) fn add_handlers(
         async move { answers.sample(broker.as_ref(), request).await }
     });
     if has_tools { builder.sample_with_tools() } else { builder }
+}
+
+/// Formats a log message.
+pub(crate) fn log_line(message: &LogMessageParams, paint: impl Fn(Tone, &str) -> String) -> String {
+    let tone = match message.level {
+        LoggingLevel::Debug => Tone::Faint,
+        LoggingLevel::Info | LoggingLevel::Notice => Tone::Good,
+        LoggingLevel::Warning => Tone::Warning,
+        LoggingLevel::Error | LoggingLevel::Critical | LoggingLevel::Alert | LoggingLevel::Emergency => {
+            Tone::Bad
+        }
+    };
+    let logger = message.logger.as_deref().map(|logger| format!(" {}", visible(logger))).unwrap_or_default();
+    let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
+    format!("{}{logger}: {}", paint(tone, message.level.as_str()), visible(&one_line(&text)))
 }
 
 /// Returns the broker for the configured models.

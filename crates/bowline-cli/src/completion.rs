@@ -34,11 +34,11 @@ pub(crate) fn candidates(names: &Names, words: &[String], current: &str) -> Vec<
                     let choices = choices.filter(|choice| !choice.starts_with('@'));
                     choices.map(|choice| format!("{name}={choice}")).collect()
                 }
-                None => ungiven(arguments.keys(), given),
+                None => without_value(arguments.keys(), given),
             },
         },
         ["prompt" | "complete", prompt, given @ ..] => {
-            ungiven(names.prompts.get(*prompt).into_iter().flatten(), given)
+            without_value(names.prompts.get(*prompt).into_iter().flatten(), given)
         }
         [_, ..] => Vec::new(),
     };
@@ -51,7 +51,7 @@ pub(crate) fn is_option(name: &str) -> bool {
 }
 
 /// Returns the arguments that have no value yet.
-fn ungiven<'a>(names: impl Iterator<Item = &'a String>, given: &[&str]) -> Vec<String> {
+fn without_value<'a>(names: impl Iterator<Item = &'a String>, given: &[&str]) -> Vec<String> {
     let is_given = |name: &str| given.iter().any(|word| word.split(['=', ':']).next() == Some(name));
     // Other names would be parsed as a file, as JSON, or as a different name.
     let is_name = |name: &str| !name.starts_with(['@', '{']) && !name.ends_with(':') && !name.contains('=');

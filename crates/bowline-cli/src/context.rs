@@ -26,6 +26,11 @@ impl Context {
         Self { screen, environment, common, recording: None }
     }
 
+    /// Returns a context with the same options that does not record, for work that outlives the borrow of this one.
+    pub(crate) fn detached(&self) -> Self {
+        Self::new(self.common.clone())
+    }
+
     /// Starts the recording if `--record` is set.
     pub(crate) fn begin_recording(&mut self) -> Result<(), Failure> {
         if let Some(path) = &self.common.record {

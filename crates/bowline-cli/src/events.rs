@@ -1,12 +1,9 @@
 //! Notifications and log messages of a server, as text and JSON.
 
-use crate::{
-    screen::{Screen, Tone},
-    table,
-};
+use crate::{client_handlers::log_line, screen::Screen};
 use bowline_client::Notification;
 use bowline_text::visible;
-use bowline_types::{LogMessageParams, LoggingLevel};
+use bowline_types::LogMessageParams;
 use serde_json::{Value, json};
 
 /// A notification or log message.
@@ -35,21 +32,6 @@ pub(crate) fn line(screen: Screen, events: &ServerEvent) -> String {
             other => visible(&format!("{other:?}")),
         },
     }
-}
-
-/// Formats a log message.
-pub(crate) fn log_line(message: &LogMessageParams, paint: impl Fn(Tone, &str) -> String) -> String {
-    let tone = match message.level {
-        LoggingLevel::Debug => Tone::Faint,
-        LoggingLevel::Info | LoggingLevel::Notice => Tone::Good,
-        LoggingLevel::Warning => Tone::Warning,
-        LoggingLevel::Error | LoggingLevel::Critical | LoggingLevel::Alert | LoggingLevel::Emergency => {
-            Tone::Bad
-        }
-    };
-    let logger = message.logger.as_deref().map(|logger| format!(" {}", visible(logger))).unwrap_or_default();
-    let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
-    format!("{}{logger}: {}", paint(tone, message.level.as_str()), visible(&table::one_line(&text)))
 }
 
 /// Returns an event as JSON: time, method and parameters.

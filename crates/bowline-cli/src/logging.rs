@@ -52,6 +52,17 @@ impl LogArguments {
     }
 }
 
+/// Starts logging to standard error if `BOWLINE_LOG` is set. For commands without logging options of their own.
+pub(crate) fn start_if_wanted(context: &Context) -> Result<(), Failure> {
+    let is_wanted =
+        context.environment.variables.variable("BOWLINE_LOG").is_some_and(|text| !text.is_empty());
+    if is_wanted {
+        LogArguments::default().start(context, "off", to_stderr())?;
+        tracing::trace!(version = env!("CARGO_PKG_VERSION"), "logging started");
+    }
+    Ok(())
+}
+
 /// Writes each event on one line with control characters escaped. Events contain text of servers and clients, which must not
 /// forge log lines or send escape sequences to the terminal.
 struct Escaped<M>(M);

@@ -1,4 +1,4 @@
-//! What a service manager passes to a process and hears from it: sockets (`LISTEN_FDS`) and states (`NOTIFY_SOCKET`).
+//! What a service manager passes to a process and receives from it: sockets (`LISTEN_FDS`) and states (`NOTIFY_SOCKET`).
 
 use std::io;
 use tokio::net::TcpListener;

@@ -3,7 +3,6 @@
 use crate::{
     client_handlers::{TerminalUser, add_handlers},
     context::Context,
-    events,
     failure::{Code, Failure},
     signals::ShutdownSignals,
     target::{self, Target},
@@ -101,7 +100,9 @@ impl<'a> Session<'a> {
             return Failure { code: Code::Denied, ..error.into() };
         }
         let wanted = error.as_rpc().filter(|error| error.code == error_code::MISSING_CLIENT_CAPABILITY);
-        let Some(advice) = wanted.map(|error| lacking(error.data.as_ref())) else { return error.into() };
+        let Some(advice) = wanted.map(|error| missing_capabilities(error.data.as_ref())) else {
+            return error.into();
+        };
         advice
             .iter()
             .fold(Failure { code: Code::Denied, ..error.into() }, |failure, line| failure.advise(*line))
@@ -127,21 +128,11 @@ impl<'a> Session<'a> {
         let is_command_line = target.is_command_line;
         let ends_server = target.page().is_none();
         let user = TerminalUser::new(context.screen);
-        let mut builder = add_handlers(context, &user, &name, target.answers.clone(), context.client());
-        let level = target.log_level;
-        if let Some(level) = level {
-            let screen = context.screen;
-            builder = builder.log_level(level).on_log(move |message| {
-                screen.note(&format!(
-                    "log: {}",
-                    events::log_line(&message, |tone, text| screen.paint_stderr(tone, text))
-                ));
-            });
-        }
-        let builder = prepare(builder);
+        let wants_logs = target.log_level.is_some();
+        let builder = prepare(add_handlers(context, &user, &target, context.client()));
         let start = Instant::now();
         let client = target.connect(context, builder).await?;
-        if level.is_some() && !client.server().capabilities.has(Capability::Logging) {
+        if wants_logs && !client.server().capabilities.has(Capability::Logging) {
             context.screen.warn("`--log-level` has no effect: the server does not support logging");
         }
         let (waits_for, opening) = (Arc::default(), start.elapsed());
@@ -150,7 +141,7 @@ impl<'a> Session<'a> {
 }
 
 /// Returns hints for the client capabilities that the server requires.
-fn lacking(data: Option<&RawJson>) -> Vec<&'static str> {
+fn missing_capabilities(data: Option<&RawJson>) -> Vec<&'static str> {
     let data = data.and_then(|data| data.to_value().ok()).unwrap_or_default();
     let is_missing = |name: &str| data.pointer(&format!("/requiredCapabilities/{name}")).is_some();
     let known = [

@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Client, Connect, Error, IntoConnect, ListLimits, Relay, Restart, Result,
-    handlers::{Ask, AskUrl, Direction, Handlers, IntoAnswer, Notification, rpc_error},
+    handlers::{Ask, AskUrl, Direction, Handlers, IntoAnswer, Notification, ResponseHead, rpc_error},
     web,
 };
 use bowline_proto::{
@@ -86,6 +86,14 @@ impl ClientBuilder {
     /// It runs in the task that reads and writes, so it must be fast.
     pub fn on_frame(mut self, handler: impl Fn(Direction, &[u8]) + Send + Sync + 'static) -> Self {
         self.handlers.frame = Some(Arc::new(handler));
+        self
+    }
+
+    /// Sets a function that is called with the head of every HTTP response, for traces. Other transports have none.
+    ///
+    /// It runs in the task that reads, so it must be fast.
+    pub fn on_response(mut self, handler: impl Fn(&ResponseHead<'_>) + Send + Sync + 'static) -> Self {
+        self.handlers.response = Some(Arc::new(handler));
         self
     }
 
@@ -234,7 +242,7 @@ impl ClientBuilder {
         P: DeserializeOwned + 'static,
     {
         let name: Box<str> = name.into();
-        let heard = {
+        let handler = {
             let name = name.clone();
             move |params: RawJson| match params.decode() {
                 Ok(params) => handler(params),
@@ -243,7 +251,7 @@ impl ClientBuilder {
                 }
             }
         };
-        self.handlers.notifications.insert(name, Arc::new(heard));
+        self.handlers.notifications.insert(name, Arc::new(handler));
         self
     }
 
@@ -404,6 +412,7 @@ impl ClientBuilder {
             methods,
             notifications,
             frame: _,
+            response: _,
             relay,
         } = &self.handlers;
         let handled = ask.is_some()

@@ -44,7 +44,7 @@ struct Entry {
 }
 
 impl State {
-    fn has_room(&self, key: &Key, result: &RawJson) -> bool {
+    fn has_space(&self, key: &Key, result: &RawJson) -> bool {
         let length =
             |key: &Key, result: &RawJson| key.1.as_ref().map_or(0, String::len) + result.as_bytes().len();
         let kept: usize = self.entries.iter().map(|(key, entry)| length(key, &entry.result)).sum();
@@ -77,9 +77,9 @@ impl Cache {
         }
         let now = now();
         state.entries.remove(&key);
-        if !state.has_room(&key, result) {
+        if !state.has_space(&key, result) {
             state.entries.retain(|_, entry| now < entry.until);
-            if !state.has_room(&key, result) {
+            if !state.has_space(&key, result) {
                 return;
             }
         }

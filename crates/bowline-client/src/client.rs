@@ -116,8 +116,17 @@ impl Client {
     /// A failed tool is a result, too: see [`ToolResult::is_error`]. With `strict_output`, structured content that does
     /// not match the listed schema of the tool is an error.
     pub fn call(&self, name: impl Into<String>, arguments: impl Serialize) -> Request<ToolResult> {
-        let name = name.into();
-        let params = tool_params(&name, &arguments);
+        self.call_with(name.into(), &arguments, Ok)
+    }
+
+    /// Calls a tool, checks its result and converts it.
+    fn call_with<T: 'static>(
+        &self,
+        name: String,
+        arguments: &impl Serialize,
+        convert: impl Fn(ToolResult) -> Result<T> + Send + Sync + 'static,
+    ) -> Request<T> {
+        let params = tool_params(&name, arguments);
         let shared = Arc::clone(&self.core().shared);
         Request::new(self, Method::CallTool.as_str(), params, move |result| {
             let result: CallToolResult = decode(Method::CallTool, &result)?;
@@ -127,7 +136,7 @@ impl Client {
                 Err(error) => tracing::warn!(%error, "the result does not match the output schema"),
                 Ok(()) => {}
             }
-            Ok(ToolResult::from(result))
+            convert(ToolResult::from(result))
         })
     }
 
@@ -139,17 +148,7 @@ impl Client {
         name: impl Into<String>,
         arguments: impl Serialize,
     ) -> Request<T> {
-        let name = name.into();
-        let params = tool_params(&name, &arguments);
-        let shared = Arc::clone(&self.core().shared);
-        Request::new(self, Method::CallTool.as_str(), params, move |result| {
-            let result: CallToolResult = decode(Method::CallTool, &result)?;
-            tracing::debug!(tool = name, failed = result.failed(), "called a tool");
-            match shared.tools.check(&name, &result) {
-                Err(error) if shared.settings.strict_output => Err(error),
-                _ => ToolResult::from(result).json(),
-            }
-        })
+        self.call_with(name.into(), &arguments, |result| result.json())
     }
 
     /// Reads a resource. The result is cached for as long as the server allows.

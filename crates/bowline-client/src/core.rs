@@ -120,7 +120,7 @@ impl Core {
     /// Unsubscribes without waiting.
     pub(crate) fn unsubscribe_in_passing(&self, uri: &str) {
         if let State::Open(connection) = &*self.state.borrow() {
-            connection.fire(Method::Unsubscribe.as_str(), about(uri));
+            connection.send_and_forget(Method::Unsubscribe.as_str(), about(uri));
         }
     }
 }

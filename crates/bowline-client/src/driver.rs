@@ -42,7 +42,7 @@ pub(crate) async fn drive(
     }
     core.shared.views.end(&reason);
     if let Some(connection) = core.current() {
-        connection.shut(&reason);
+        connection.close(&reason);
         close(&core, &connection).await;
     }
     done.send_replace(true);
@@ -85,7 +85,7 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
                 core.publish(State::Open(Arc::clone(&connection)));
                 // If the caller is gone, the client is stopped.
                 let is_first = ready.take().map(|ready| ready.send(Ok(()))).is_some();
-                let reason = stay(core, &connection, is_first, earlier).await;
+                let reason = run_until_closed(core, &connection, is_first, earlier).await;
                 useful = connection.was_useful();
                 if let (Some(backoff), true) = (&mut backoff, useful) {
                     backoff.succeeded();
@@ -103,7 +103,7 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
         }
         // Close a connection that timed out while opening.
         if let Some(connection) = core.current() {
-            connection.shut(&reason);
+            connection.close(&reason);
             close(core, &connection).await;
         }
         match backoff.as_mut().map(|backoff| backoff.failed(now(), random())) {
@@ -126,7 +126,12 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
 }
 
 /// Runs an open connection until it is closed.
-async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool, earlier: Earlier) -> Error {
+async fn run_until_closed(
+    core: &Arc<Core>,
+    connection: &Arc<Connection>,
+    is_first: bool,
+    earlier: Earlier,
+) -> Error {
     if !is_first {
         core.shared.cache.forget(|_| true);
         core.shared.tools.forget();
@@ -161,7 +166,7 @@ async fn keep_alive(core: &Core, connection: &Arc<Connection>, interval: Duratio
         match pong {
             Err(error) if !error.is_rpc() => {
                 tracing::warn!(%error, "a ping failed");
-                connection.shut(&Error::closed("a ping was not answered in time"));
+                connection.close(&Error::closed("a ping was not answered in time"));
                 return;
             }
             _ => {}
@@ -205,7 +210,7 @@ async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Res
 /// Closes a connection that could not be opened, and adds the standard error of the program to the error.
 async fn end_unopened(core: &Core, connection: &Connection, error: Error) -> Error {
     let stderr = connection.transport().and_then(|transport| transport.stderr()).cloned();
-    connection.shut(&error);
+    connection.close(&error);
     close(core, connection).await;
     // Everything has been read by now.
     error.with_stderr(stderr.map(|stderr| stderr.tail()).unwrap_or_default())
@@ -243,7 +248,8 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                 } else if probing {
                     ask(connection, method, params).await
                 } else {
-                    shake_hands(core, ask(connection, method, params), &mut opening, &mut unanswered).await
+                    complete_handshake(core, ask(connection, method, params), &mut opening, &mut unanswered)
+                        .await
                 };
                 let reaction = match answer {
                     Ok(result) => Reaction::Result(result),
@@ -273,7 +279,7 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
             Step::Failed(error) => return Err((error.into(), false)),
             Step::Open(negotiated) => {
                 let era = negotiated.revision.era();
-                greet(core, connection, *negotiated).await.map_err(|error| (error, false))?;
+                finish_opening(core, connection, *negotiated).await.map_err(|error| (error, false))?;
                 return Ok(era);
             }
         }
@@ -296,7 +302,7 @@ fn ask(connection: &Arc<Connection>, method: Method, params: RawJson) -> Asked {
 ///
 /// After the first response, the other one has only the time of a probe. A successful handshake wins, because the
 /// server has created a session.
-async fn shake_hands(
+async fn complete_handshake(
     core: &Core,
     mut greeting: Asked,
     opening: &mut Opening,
@@ -334,7 +340,7 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 /// Sends the messages that follow the handshake.
-async fn greet(core: &Core, connection: &Arc<Connection>, negotiated: Negotiated) -> Result<()> {
+async fn finish_opening(core: &Core, connection: &Arc<Connection>, negotiated: Negotiated) -> Result<()> {
     tracing::debug!(revision = %negotiated.revision, "the connection is open");
     let logs = negotiated.capabilities.has(Capability::Logging);
     connection.open(negotiated);

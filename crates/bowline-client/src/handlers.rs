@@ -3,7 +3,7 @@
 use crate::{Relay, TaskState};
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
-    Answer, CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams,
+    Answer, CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams, Id,
     Implementation, LogMessageParams, ProgressParams, RawJson, ResourceUpdatedParams, RpcError,
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -99,6 +99,27 @@ pub enum Direction {
 
 pub(crate) type OnFrame = Arc<dyn Fn(Direction, &[u8]) + Send + Sync>;
 
+/// The head of an HTTP response, as it arrived. Its headers may contain secrets.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ResponseHead<'a> {
+    /// The request of the client that it responds to, if there is one.
+    pub request: Option<&'a Id>,
+    /// The status code.
+    pub status: u16,
+    /// Names and values in order. A value that is not text is empty.
+    pub headers: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> ResponseHead<'a> {
+    /// Creates a head.
+    pub fn new(request: Option<&'a Id>, status: u16, headers: &'a [(&'a str, &'a str)]) -> Self {
+        Self { request, status, headers }
+    }
+}
+
+pub(crate) type OnResponse = Arc<dyn Fn(&ResponseHead<'_>) + Send + Sync>;
+
 /// All handlers of a client.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
@@ -113,7 +134,8 @@ pub(crate) struct Handlers {
     /// Custom notifications by name.
     pub(crate) notifications: BTreeMap<Box<str>, OnCustom>,
     pub(crate) frame: Option<OnFrame>,
-    /// Replaces all handlers except those for progress and frames.
+    pub(crate) response: Option<OnResponse>,
+    /// Replaces all handlers except those for progress, frames and heads of responses.
     pub(crate) relay: Option<Arc<dyn Relay>>,
 }
 
@@ -125,8 +147,15 @@ impl Handlers {
         }
     }
 
+    /// Calls the handler for heads of responses.
+    pub(crate) fn show_response(&self, head: &ResponseHead<'_>) {
+        if let Some(handler) = &self.response {
+            guarded(|| handler(head));
+        }
+    }
+
     /// Returns whether there is a handler for changes that no request subscribed to.
-    pub(crate) fn hear_news(&self) -> bool {
+    pub(crate) fn handles_changes(&self) -> bool {
         self.notification.is_some() || self.relay.is_some()
     }
 }
@@ -143,6 +172,7 @@ impl fmt::Debug for Handlers {
             .field("methods", &self.methods.keys())
             .field("notifications", &self.notifications.keys())
             .field("frame", &self.frame.is_some())
+            .field("response", &self.response.is_some())
             .field("relay", &self.relay.is_some())
             .finish()
     }

@@ -65,7 +65,7 @@ pub use builder::ClientBuilder;
 pub use client::Client;
 pub use error::{Error, Result};
 pub use forms::{check_field, check_form};
-pub use handlers::{Ask, AskUrl, Direction, IntoAnswer, Notification};
+pub use handlers::{Ask, AskUrl, Direction, IntoAnswer, Notification, ResponseHead};
 pub use list_limits::{ListBudget, ListLimits};
 pub use lists::{Items, Page};
 pub use models::choose_model;
@@ -79,7 +79,7 @@ pub use request::Request;
 pub use shared::Noise;
 pub use shown_url::{ShownUrl, UrlError, UrlWarning};
 pub use subscriptions::Listen;
-pub use tasks::{Started, TaskHandle, TaskState, TaskUpdates};
+pub use tasks::{Started, TaskHandle, TaskState, TaskUpdates, TaskWatch};
 pub use tool_result::ToolResult;
 #[cfg(feature = "validate")]
 pub use tools::SchemaValidator;

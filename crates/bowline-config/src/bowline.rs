@@ -213,7 +213,7 @@ fn read_inherit_env(builder: &EntryBuilder<'_>) -> Option<Located<InheritEnv>> {
         Some("none") => InheritEnv::None,
         _ => {
             let expected = "`default`, `all`, `none` or a list of names";
-            builder.fields.wrong(node, name, expected, &json!(["AWS_*"]));
+            builder.fields.report_invalid(node, name, expected, &json!(["AWS_*"]));
             return None;
         }
     };

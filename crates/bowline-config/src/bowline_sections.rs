@@ -25,9 +25,9 @@ use bowline_search::DisclosureMode;
 pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
     let Some(fields) = Fields::new(root, "", context.report) else { return };
     fields.keep(&["include", "servers", "inputs"]);
-    for name in ["gateway", "sampling", "audit", "store", "sessions", "disclosure"] {
+    for name in ["gateway", "sampling", "audit", "store", "sessions", "inspector", "disclosure"] {
         let Some(node) = fields.get(name) else { continue };
-        // A project must not open ports, choose who receives prompts and keys, or turn off the audit log.
+        // A project must not open ports, choose who receives prompts and keys, turn off the audit log, or let links act.
         if !context.scope.is_own() {
             context.report.notice(
                 fields.name_origin(name),
@@ -45,6 +45,7 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
             "audit" => audit(&mut reader, &mut config.audit),
             "store" => store(&mut reader, &mut config.store),
             "sessions" => sessions(&mut reader, &mut config.sessions),
+            "inspector" => inspector(&mut reader, &mut config.inspector),
             _ => disclosure(&mut reader, &mut config.disclosure),
         }
         match name {
@@ -92,7 +93,7 @@ impl Reader<'_> {
             if item.as_str().is_some_and(|text| !is_valid(text)) {
                 all = false;
                 let help = "correct it or remove it";
-                self.fields.wrong_with(item, &format!("{name}[{index}]"), expected, help);
+                self.fields.report_invalid_with(item, &format!("{name}[{index}]"), expected, help);
             }
         }
         all
@@ -115,7 +116,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
             text.parse::<SocketAddr>().ok()
         });
         if address.is_none() {
-            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:7337"));
+            reader.fields.report_invalid(node, "listen", "an address and a port", &json!("127.0.0.1:7337"));
         }
         Some(Located { value: address?, origin: node.origin.clone() })
     });
@@ -123,7 +124,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
     let path = reader.fields.get("path").and_then(|node| {
         let path = node.as_str().filter(|path| path.starts_with('/') && !path.contains(['?', '#', ' ']));
         if path.is_none() {
-            reader.fields.wrong(node, "path", "a path that begins with `/`", &json!("/mcp"));
+            reader.fields.report_invalid(node, "path", "a path that begins with `/`", &json!("/mcp"));
         }
         Some(Located { value: path?.to_owned(), origin: node.origin.clone() })
     });
@@ -150,7 +151,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         let count = reader.fields.count("max_name", 60)?;
         let value = u16::try_from(count.value).ok().filter(|value| (16..=128).contains(value));
         if value.is_none() {
-            reader.fields.wrong(node, "max_name", "a length between 16 and 128", &json!(60));
+            reader.fields.report_invalid(node, "max_name", "a length between 16 and 128", &json!(60));
         }
         Some(Located { value: value?, origin: count.origin })
     });
@@ -158,7 +159,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
     let consent = reader.fields.get("consent").and_then(|node| {
         let consent = node.as_str().and_then(Consent::named);
         if consent.is_none() {
-            reader.fields.wrong(node, "consent", "`client`, `ask` or `deny`", &json!("ask"));
+            reader.fields.report_invalid(node, "consent", "`client`, `ask` or `deny`", &json!("ask"));
         }
         Some(Located { value: consent?, origin: node.origin.clone() })
     });
@@ -167,7 +168,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         let count = reader.fields.count("max_questions", 10)?;
         let value = usize::try_from(count.value).ok().filter(|value| (1..=1_000).contains(value));
         if value.is_none() {
-            reader.fields.wrong(node, "max_questions", "a number from 1 to 1000", &json!(10));
+            reader.fields.report_invalid(node, "max_questions", "a number from 1 to 1000", &json!(10));
         }
         Some(Located { value: value?, origin: count.origin })
     });
@@ -176,7 +177,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         let count = reader.fields.count("max_sessions", 1_000)?;
         let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
         if value.is_none() {
-            reader.fields.wrong(node, "max_sessions", "at least one", &json!(1_000));
+            reader.fields.report_invalid(node, "max_sessions", "at least one", &json!(1_000));
         }
         Some(Located { value: value?, origin: count.origin })
     });
@@ -187,7 +188,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         let count = reader.fields.count("max_connections", 10_000)?;
         let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
         if value.is_none() {
-            reader.fields.wrong(node, "max_connections", "at least one", &json!(10_000));
+            reader.fields.report_invalid(node, "max_connections", "at least one", &json!(10_000));
         }
         Some(Located { value: value?, origin: count.origin })
     });
@@ -208,7 +209,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
             let count = reader.fields.count(name, example)?;
             let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
             if value.is_none() {
-                reader.fields.wrong(node, name, "at least one", &json!(example));
+                reader.fields.report_invalid(node, name, "at least one", &json!(example));
             }
             Some(Located { value: value?, origin: count.origin })
         });
@@ -244,13 +245,32 @@ fn audit(reader: &mut Reader<'_>, audit: &mut super::sections::AuditConfig) {
         let count = reader.fields.count("keep", 5)?;
         let value = u32::try_from(count.value).ok().filter(|value| *value <= 10_000);
         if value.is_none() {
-            reader.fields.wrong(node, "keep", "at most 10000 files", &json!(5));
+            reader.fields.report_invalid(node, "keep", "at most 10000 files", &json!(5));
         }
         Some(Located { value: value?, origin: count.origin })
     });
     reader.set("keep", keep, |value| audit.keep = value);
     let required = reader.fields.boolean("required");
     reader.set("required", required, |value| audit.required = value);
+}
+
+/// Less holds no useful number of messages; more is a mistake.
+const INSPECTOR_MEMORY: std::ops::RangeInclusive<u64> = (1 << 20)..=(4 << 30);
+
+fn inspector(reader: &mut Reader<'_>, inspector: &mut super::sections::InspectorConfig) {
+    let memory = reader.fields.get("memory").and_then(|node| {
+        let size = reader.fields.bytes("memory")?;
+        if INSPECTOR_MEMORY.contains(&size.value) {
+            return Some(size);
+        }
+        reader.fields.report_invalid(node, "memory", "between 1MiB and 4GiB", &json!("64MiB"));
+        None
+    });
+    reader.set("memory", memory, |value| inspector.memory = Some(value));
+    let bodies = reader.fields.boolean("bodies");
+    reader.set("bodies", bodies, |value| inspector.bodies = Some(value));
+    let control = reader.fields.boolean("control");
+    reader.set("control", control, |value| inspector.control = value);
 }
 
 fn store(reader: &mut Reader<'_>, store: &mut super::sections::StoreConfig) {
@@ -265,7 +285,7 @@ fn store(reader: &mut Reader<'_>, store: &mut super::sections::StoreConfig) {
             return Some(text);
         }
         let expected = "1 to 64 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`";
-        reader.fields.wrong(node, "namespace", expected, &json!("prod"));
+        reader.fields.report_invalid(node, "namespace", expected, &json!("prod"));
         None
     });
     reader.set("namespace", namespace, |value| store.namespace = value);
@@ -313,7 +333,7 @@ fn sampling(reader: &mut Reader<'_>, sampling: &mut super::sections::SamplingCon
             }
         } else {
             let help = "write `[sampling.providers.local]` and its settings below it";
-            reader.fields.wrong_with(providers, "providers", "a table for each provider", help);
+            reader.fields.report_invalid_with(providers, "providers", "a table for each provider", help);
         }
     }
     if let Some(models) = reader.fields.get("models") {
@@ -323,7 +343,7 @@ fn sampling(reader: &mut Reader<'_>, sampling: &mut super::sections::SamplingCon
             reader.origins.insert(reader.fields.at("models"), models.origin.clone());
         } else {
             let help = "write `[[sampling.models]]` and its settings below it";
-            reader.fields.wrong_with(models, "models", "a list of models", help);
+            reader.fields.report_invalid_with(models, "models", "a list of models", help);
         }
     }
     for model in &sampling.models {
@@ -358,7 +378,7 @@ fn provider(reader: &Reader<'_>, node: &Node, name: &str, origin: &Origin) -> Op
     let base_url = fields.get("base_url").and_then(|node| {
         let url = node.as_str().filter(|url| url.starts_with("http://") || url.starts_with("https://"));
         if url.is_none() {
-            fields.wrong(
+            fields.report_invalid(
                 node,
                 "base_url",
                 "a URL with `https://` or `http://`",

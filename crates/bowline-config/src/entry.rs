@@ -225,7 +225,7 @@ impl<'a> EntryBuilder<'a> {
         if !lint::single_program(written, &self.fields) {
             return None;
         }
-        lint::dangers(written, &self.fields);
+        lint::report_code_execution(written, &self.fields);
         lint::mcp_remote(written, &self.fields);
 
         let program = self.expander.text(
@@ -351,7 +351,7 @@ impl<'a> EntryBuilder<'a> {
             ("sandboxEnabled", "the server runs without a sandbox"),
             ("sandbox", "the server runs without a sandbox"),
         ] {
-            let Some(node) = self.fields.look(name) else { continue };
+            let Some(node) = self.fields.peek(name) else { continue };
             if node.value == super::node::Value::Bool(false) {
                 continue;
             }

@@ -338,6 +338,12 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.value("mode", &json!(config.sessions.mode.as_str()));
     page.value("resume", &json!(config.sessions.resume.as_str()));
 
+    page.head("[inspector]", "");
+    "inspector.".clone_into(&mut page.prefix);
+    page.written("memory", &json!(config.inspector.memory.map(show_bytes)));
+    page.written("bodies", &json!(config.inspector.bodies));
+    page.value("control", &json!(config.inspector.control));
+
     page.head("[disclosure]", "");
     "disclosure.".clone_into(&mut page.prefix);
     let mode = match config.disclosure.mode {
@@ -395,6 +401,10 @@ fn explain_auth(page: &mut Page<'_>, auth: &GatewayAuthConfig) {
         })),
     );
     line("dpop_nonces", json!(auth.dpop_nonces.then_some(true)));
+    if let Some(connect) = &auth.connect {
+        line("connect.client_id", json!(connect.client_id));
+        line("connect.client_secret_env", json!(connect.client_secret_env));
+    }
 }
 
 fn explain_rule(page: &mut Page<'_>, rule: &RuleConfig) {

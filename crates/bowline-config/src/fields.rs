@@ -78,7 +78,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Returns a member without marking it as known.
-    pub(crate) fn look(&self, name: &str) -> Option<&'n Node> {
+    pub(crate) fn peek(&self, name: &str) -> Option<&'n Node> {
         self.members.iter().find(|member| member.name == name).map(|member| &member.node)
     }
 
@@ -88,12 +88,18 @@ impl<'n> Fields<'n> {
     }
 
     /// Reports a member with an invalid value.
-    pub(crate) fn wrong(&self, node: &Node, name: &str, expected: &str, example: &Json) {
+    pub(crate) fn report_invalid(&self, node: &Node, name: &str, expected: &str, example: &Json) {
         let help = format!("write {}", self.report.example(name, example));
-        self.wrong_with(node, name, expected, help);
+        self.report_invalid_with(node, name, expected, help);
     }
 
-    pub(crate) fn wrong_with(&self, node: &Node, name: &str, expected: &str, help: impl Into<String>) {
+    pub(crate) fn report_invalid_with(
+        &self,
+        node: &Node,
+        name: &str,
+        expected: &str,
+        help: impl Into<String>,
+    ) {
         if reject_duplicates(node, &self.at(name), self.report) {
             return;
         }
@@ -113,7 +119,7 @@ impl<'n> Fields<'n> {
     pub(crate) fn string(&self, name: &str, example: &str) -> Option<Located<String>> {
         let node = self.get(name)?;
         let Some(text) = node.as_str() else {
-            self.wrong(node, name, "a string", &json!(example));
+            self.report_invalid(node, name, "a string", &json!(example));
             return None;
         };
         Some(Located { value: text.to_owned(), origin: node.origin.clone() })
@@ -123,7 +129,7 @@ impl<'n> Fields<'n> {
         let node = self.get(name)?;
         let Value::Bool(value) = node.value else {
             let meant = node.as_str() != Some("false");
-            self.wrong(node, name, "`true` or `false` without quotes", &json!(meant));
+            self.report_invalid(node, name, "`true` or `false` without quotes", &json!(meant));
             return None;
         };
         Some(Located { value, origin: node.origin.clone() })
@@ -136,7 +142,7 @@ impl<'n> Fields<'n> {
             _ => None,
         };
         let Some(value) = value else {
-            self.wrong(node, name, "a whole number", &json!(example));
+            self.report_invalid(node, name, "a whole number", &json!(example));
             return None;
         };
         Some(Located { value, origin: node.origin.clone() })
@@ -151,7 +157,7 @@ impl<'n> Fields<'n> {
         };
         let value = value.filter(|value| (0.0..=1.0).contains(value));
         if value.is_none() {
-            self.wrong(node, name, "a number between 0 and 1", &json!(0.5));
+            self.report_invalid(node, name, "a number between 0 and 1", &json!(0.5));
         }
         value
     }
@@ -175,7 +181,7 @@ impl<'n> Fields<'n> {
                 Unit::Seconds => ("a time such as `30s` or a number of seconds", json!("30s")),
                 Unit::Milliseconds => ("a number of milliseconds", json!(30_000)),
             };
-            self.wrong(node, name, expected, &example);
+            self.report_invalid(node, name, expected, &example);
             return None;
         };
         Some(Located { value, origin: node.origin.clone() })
@@ -189,7 +195,7 @@ impl<'n> Fields<'n> {
             _ => None,
         };
         let Some(value) = value else {
-            self.wrong(node, name, "a size such as `512MiB` or a number of bytes", &json!("512MiB"));
+            self.report_invalid(node, name, "a size such as `512MiB` or a number of bytes", &json!("512MiB"));
             return None;
         };
         Some(Located { value, origin: node.origin.clone() })
@@ -215,7 +221,7 @@ impl<'n> Fields<'n> {
         let words: Vec<&str> = choices.iter().take(proposed).map(|(word, _)| *word).collect();
         let meant = text.and_then(|text| nearest(text, words.iter().copied()));
         let meant = meant.or_else(|| words.first().copied()).unwrap_or_default();
-        self.wrong(node, name, &format!("one of `{}`", words.join("`, `")), &json!(meant));
+        self.report_invalid(node, name, &format!("one of `{}`", words.join("`, `")), &json!(meant));
         None
     }
 
@@ -247,7 +253,7 @@ impl<'n> Fields<'n> {
                 Value::Number(_) | Value::Bool(_) => format!("write `\"{}\"`", item.to_json()),
                 _ => "write each element in quotes".to_owned(),
             };
-            self.wrong_with(item, &format!("{name}[{index}]"), "a string", help);
+            self.report_invalid_with(item, &format!("{name}[{index}]"), "a string", help);
         }
         whole.then_some(strings)
     }
@@ -256,7 +262,12 @@ impl<'n> Fields<'n> {
     pub(crate) fn map(&self, name: &str, null: Null) -> Option<BTreeMap<String, Located<Option<String>>>> {
         let node = self.get(name)?;
         let Some(members) = node.as_object() else {
-            self.wrong(node, name, "an object with a string for each name", &json!({ "NAME": "value" }));
+            self.report_invalid(
+                node,
+                name,
+                "an object with a string for each name",
+                &json!({ "NAME": "value" }),
+            );
             return None;
         };
         let mut map = BTreeMap::new();
@@ -270,7 +281,12 @@ impl<'n> Fields<'n> {
                 Value::Null | Value::Array(_) | Value::Object(_) | Value::Twice(_) => {
                     whole = false;
                     let help = format!("write {}", self.report.example(&member.name, &json!("value")));
-                    self.wrong_with(&member.node, &format!("{name}.{}", member.name), "a string", help);
+                    self.report_invalid_with(
+                        &member.node,
+                        &format!("{name}.{}", member.name),
+                        "a string",
+                        help,
+                    );
                     continue;
                 }
             };

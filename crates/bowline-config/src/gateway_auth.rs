@@ -9,7 +9,7 @@ use serde_json::json;
 use super::bowline_sections::Reader;
 use super::fields::{Fields, Located, Unit};
 use super::node::Node;
-use super::sections::{DpopMode, GatewayAuthConfig, IntrospectionConfig, JwksSource};
+use super::sections::{ConnectConfig, DpopMode, GatewayAuthConfig, IntrospectionConfig, JwksSource};
 use bowline_proto::scope::is_scope;
 
 /// Reads the table. `None` if it has an error, which is reported.
@@ -26,7 +26,7 @@ pub(super) fn gateway_auth(reader: &Reader<'_>, node: &Node) -> Option<GatewayAu
         let url = node.as_str().filter(|url| is_url(url));
         if url.is_none() {
             let expected = "a URL without query and fragment";
-            fields.wrong(node, "resource", expected, &json!("https://mcp.example.com/mcp"));
+            fields.report_invalid(node, "resource", expected, &json!("https://mcp.example.com/mcp"));
         }
         url.map(str::to_owned)
     });
@@ -39,7 +39,7 @@ pub(super) fn gateway_auth(reader: &Reader<'_>, node: &Node) -> Option<GatewayAu
     let url = fields.get("jwks_url").and_then(|node| {
         let url = node.as_str().filter(|url| is_secure_url(url));
         if url.is_none() {
-            fields.wrong(node, "jwks_url", SECURE_URL, &json!("https://login.example.com/keys"));
+            fields.report_invalid(node, "jwks_url", SECURE_URL, &json!("https://login.example.com/keys"));
         }
         Some(Located { value: url?.to_owned(), origin: node.origin.clone() })
     });
@@ -72,6 +72,20 @@ pub(super) fn gateway_auth(reader: &Reader<'_>, node: &Node) -> Option<GatewayAu
     let dpop = fields.choice("dpop", &[("allowed", DpopMode::Allowed), ("required", DpopMode::Required)]);
     let dpop = dpop.map(|dpop| dpop.value);
     let nonces = fields.boolean("dpop_nonces");
+    let connect = fields.get("connect").and_then(|node| {
+        let connect = connect(&fields, node)?;
+        if connect.client_id.is_some() && issuers.len() > 1 {
+            // Users sign in at the issuer of their tokens, and a client is known to one issuer.
+            let message = "`client_id` needs exactly one issuer";
+            let help = "remove it, so that the gateway registers itself at each issuer, or name one issuer";
+            report.error_with(&node.origin, &fields.at("connect"), message, help);
+        }
+        if dpop.as_ref().is_some_and(|mode| *mode == DpopMode::Required) {
+            let message = "it conflicts with `dpop = \"required\"`: browsers sign in without a key";
+            report.error_with(&node.origin, &fields.at("connect"), message, "set `dpop = \"allowed\"`");
+        }
+        Some(connect)
+    });
     // A setting that is spelled wrong would accept more tokens than intended.
     fields.reject_unknown();
     if report.mark() > mark {
@@ -89,7 +103,16 @@ pub(super) fn gateway_auth(reader: &Reader<'_>, node: &Node) -> Option<GatewayAu
         introspection: introspection.flatten(),
         dpop,
         dpop_nonces: nonces.is_some_and(|nonces| nonces.value),
+        connect,
     })
+}
+
+fn connect(auth: &Fields<'_>, node: &Node) -> Option<ConnectConfig> {
+    let fields = Fields::new(node, auth.at("connect"), auth.report)?;
+    let client_id = fields.string("client_id", "gateway").map(|id| id.value);
+    let secret = fields.string("client_secret_env", "CONNECT_SECRET");
+    fields.reject_unknown();
+    Some(ConnectConfig { client_id, client_secret_env: secret.map(|variable| variable.value) })
 }
 
 /// How long a token is trusted without asking again, by default and at most.
@@ -109,7 +132,7 @@ fn introspection(auth: &Fields<'_>, node: &Node) -> Option<IntrospectionConfig> 
     let url = fields.get("url").and_then(|node| {
         let url = node.as_str().filter(|url| is_secure_url(url));
         if url.is_none() {
-            fields.wrong(node, "url", SECURE_URL, &json!(example));
+            fields.report_invalid(node, "url", SECURE_URL, &json!(example));
         }
         url.map(str::to_owned)
     });
@@ -154,11 +177,11 @@ fn issuers(fields: &Fields<'_>) -> Vec<String> {
     for item in &items {
         match item.as_str().filter(|text| is_secure_url(text)) {
             Some(issuer) => issuers.push(issuer.to_owned()),
-            None => fields.wrong(item, "issuer", SECURE_URL, &json!("https://login.example.com")),
+            None => fields.report_invalid(item, "issuer", SECURE_URL, &json!("https://login.example.com")),
         }
     }
     if items.is_empty() {
-        fields.wrong(node, "issuer", "at least one issuer", &json!(["https://login.example.com"]));
+        fields.report_invalid(node, "issuer", "at least one issuer", &json!(["https://login.example.com"]));
     }
     issuers
 }
@@ -182,7 +205,7 @@ fn implies(fields: &Fields<'_>) -> BTreeMap<String, Vec<String>> {
     let Some(node) = fields.get("implies") else { return BTreeMap::new() };
     let Some(members) = node.as_object() else {
         let expected = "a table with a list of scopes for each scope";
-        fields.wrong(node, "implies", expected, &json!({ "admin": ["read", "write"] }));
+        fields.report_invalid(node, "implies", expected, &json!({ "admin": ["read", "write"] }));
         return BTreeMap::new();
     };
     let mut implies = BTreeMap::new();
@@ -192,9 +215,9 @@ fn implies(fields: &Fields<'_>) -> BTreeMap<String, Vec<String>> {
         let scopes: Vec<String> = items.iter().filter_map(Node::as_str).map(str::to_owned).collect();
         if scopes.is_empty() || scopes.len() < items.len() {
             let help = format!("write {}", fields.report.example(&member.name, &json!(["read", "write"])));
-            fields.wrong_with(&member.node, &path, "a list of scopes", help);
-        } else if let Some(wrong) = scopes.iter().chain([&member.name]).find(|scope| !is_scope(scope)) {
-            let message = format!("expected {SCOPE}, got `{wrong}`");
+            fields.report_invalid_with(&member.node, &path, "a list of scopes", help);
+        } else if let Some(invalid) = scopes.iter().chain([&member.name]).find(|scope| !is_scope(scope)) {
+            let message = format!("expected {SCOPE}, got `{invalid}`");
             let help = "correct it or remove it";
             fields.report.error_with(&member.node.origin, &fields.at(&path), message, help);
         }

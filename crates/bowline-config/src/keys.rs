@@ -528,6 +528,31 @@ const GATEWAY_AUTH: &[Key] = &[
         "true",
         "Requires a nonce of the gateway in every DPoP proof, so that proofs cannot be made in advance. No effect without `dpop`.",
     ),
+    key(
+        "connect",
+        "table",
+        Nothing,
+        "{ client_id = \"gateway\", client_secret_env = \"CONNECT_SECRET\" }",
+        "Serves a page on which users connect their accounts at servers with `auth = \"user\"`; see `[gateway.auth.connect]`.",
+    ),
+];
+
+const GATEWAY_AUTH_CONNECT: &[Key] = &[
+    key(
+        "client_id",
+        TEXT,
+        Nothing,
+        "\"gateway\"",
+        "The client id of the gateway at its issuer, with the redirect URI `<origin of the gateway>/connect/callback`. Without \
+         it, the gateway registers itself there. Needs exactly one issuer.",
+    ),
+    key(
+        "client_secret_env",
+        TEXT,
+        Nothing,
+        "\"CONNECT_SECRET\"",
+        "The environment variable with the secret of that client.",
+    ),
 ];
 
 const GATEWAY_AUTH_INTROSPECTION: &[Key] = &[
@@ -750,6 +775,30 @@ const SESSIONS: &[Key] = &[
     ),
 ];
 
+const INSPECTOR: &[Key] = &[
+    key(
+        "memory",
+        SIZE,
+        Nothing,
+        "\"64MiB\"",
+        "How much of the latest messages is kept, between 1MiB and 4GiB; without it, 32MiB, and 128MiB in `bowline inspect`.",
+    ),
+    key(
+        "bodies",
+        FLAG,
+        Nothing,
+        "true",
+        "Whether the bodies of messages are kept; without it, yes, but not in `bowline gateway --inspector`, because they belong to the users of the gateway.",
+    ),
+    key(
+        "control",
+        FLAG,
+        Default("false"),
+        "true",
+        "Whether links of `bowline open` can run tools and answer questions where no terminal can be asked. Every program of this user can make such a link.",
+    ),
+];
+
 const DISCLOSURE: &[Key] = &[
     key(
         "mode",
@@ -831,6 +880,14 @@ pub const SECTIONS: &[Section] = &[
             GATEWAY_AUTH_INTROSPECTION,
         )
     },
+    Section {
+        beside: "[gateway.auth]\nissuer = \"https://login.example.com\"\n",
+        ..section(
+            "[gateway.auth.connect]",
+            "The page on which users connect their accounts at servers with `auth = \"user\"`. An empty table turns it on.",
+            GATEWAY_AUTH_CONNECT,
+        )
+    },
     section(
         "[[rules]]",
         "The policy. The first matching rule decides; a missing condition matches everything. Rules in project files can \
@@ -861,6 +918,11 @@ pub const SECTIONS: &[Section] = &[
         "[sessions]",
         "Sessions of clients before 2026-07-28, for several processes behind one address. Ignored in project files.",
         SESSIONS,
+    ),
+    section(
+        "[inspector]",
+        "The page that shows the host in a browser. Ignored in project files. Takes effect after a restart.",
+        INSPECTOR,
     ),
     section(
         "[disclosure]",

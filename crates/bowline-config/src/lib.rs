@@ -62,8 +62,8 @@ pub use self::quantity::parse_duration;
 pub use self::reference::reference;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
 pub use self::sections::{
-    AnnotationsConfig, AuditConfig, DisclosureConfig, DpopMode, GatewayAuthConfig, GatewayConfig,
-    IntrospectionConfig, JwksSource, KeySource, ModelConfig, ProviderConfig, ProviderKind, ResumeMode,
-    RuleConfig, SamplingConfig, SessionMode, SessionsConfig, StoreConfig,
+    AnnotationsConfig, AuditConfig, ConnectConfig, DisclosureConfig, DpopMode, GatewayAuthConfig,
+    GatewayConfig, InspectorConfig, IntrospectionConfig, JwksSource, KeySource, ModelConfig, ProviderConfig,
+    ProviderKind, ResumeMode, RuleConfig, SamplingConfig, SessionMode, SessionsConfig, StoreConfig,
 };
 pub use self::text::{Text, names_a_secret};

@@ -134,7 +134,7 @@ pub fn runs_arguments<'a>(
 }
 
 /// Reports variables and arguments that make a program run other code.
-pub(crate) fn dangers(command: &WrittenCommand, fields: &Fields<'_>) {
+pub(crate) fn report_code_execution(command: &WrittenCommand, fields: &Fields<'_>) {
     for (name, value) in &command.env {
         if changes_code(name) && value.value.is_some() {
             fields.report.notice(

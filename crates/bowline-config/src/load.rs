@@ -249,12 +249,17 @@ impl Run<'_> {
         let Some(node) = fields.get("include") else { return };
         let Some(items) = node.as_array() else {
             let meant = node.as_str().unwrap_or(".mcp.json");
-            fields.wrong(node, "include", "an array of paths", &json!([meant]));
+            fields.report_invalid(node, "include", "an array of paths", &json!([meant]));
             return;
         };
         for (index, item) in items.iter().enumerate() {
             let Value::String(written) = &item.value else {
-                fields.wrong_with(item, &format!("include[{index}]"), "a path", "write `\".mcp.json\"`");
+                fields.report_invalid_with(
+                    item,
+                    &format!("include[{index}]"),
+                    "a path",
+                    "write `\".mcp.json\"`",
+                );
                 continue;
             };
             let outside =

@@ -385,7 +385,7 @@ pub(crate) fn read_roots(builder: &mut EntryBuilder<'_>) {
     let Some(node) = builder.fields.get("roots") else { return };
     let example = json!([{ "uri": "file:///srv/project", "name": "project" }]);
     let Some(items) = node.as_array() else {
-        builder.fields.wrong(node, "roots", "an array of roots", &example);
+        builder.fields.report_invalid(node, "roots", "an array of roots", &example);
         return;
     };
     let mut roots = Vec::new();

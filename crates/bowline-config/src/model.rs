@@ -11,7 +11,8 @@ use serde_json::{Map, Value as Json};
 use super::dialect::Dialect;
 use super::report::{ConfigError, Notice, Origin};
 use super::sections::{
-    AuditConfig, DisclosureConfig, GatewayConfig, RuleConfig, SamplingConfig, SessionsConfig, StoreConfig,
+    AuditConfig, DisclosureConfig, GatewayConfig, InspectorConfig, RuleConfig, SamplingConfig,
+    SessionsConfig, StoreConfig,
 };
 use super::text::Text;
 use bowline_policy::Pattern;
@@ -57,6 +58,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// Where sessions of legacy revisions are remembered.
     pub sessions: SessionsConfig,
+    /// The page that shows the host.
+    pub inspector: InspectorConfig,
     /// When tools are searched instead of listed.
     pub disclosure: DisclosureConfig,
     /// The origins of the settings of sections, by path such as `gateway.listen`.

@@ -48,7 +48,8 @@ pub fn reference() -> String {
 fn example(section: &Section) -> String {
     let mut text = if section.header.is_empty() { String::new() } else { format!("{}\n", section.header) };
     for key in section.keys.iter().filter(|key| {
-        !["key_file", "jwks_url", "introspection", "private_key", "assertion_file"].contains(&key.name)
+        !["key_file", "jwks_url", "introspection", "connect", "private_key", "assertion_file"]
+            .contains(&key.name)
     }) {
         let _ = writeln!(text, "{} = {}", key.name, key.example);
     }
@@ -99,10 +100,10 @@ mod tests {
 
     /// Explains a configuration without origins.
     fn explained(config: &Config) -> String {
-        let Config { gateway, rules, sampling, audit, store, sessions, disclosure, .. } = config;
+        let Config { gateway, rules, sampling, audit, store, sessions, inspector, disclosure, .. } = config;
         let upstreams: Vec<_> = config.upstreams.iter().map(|one| (&one.launch, &one.settings)).collect();
         format!(
-            "{gateway:?} {rules:?} {sampling:?} {audit:?} {store:?} {sessions:?} {disclosure:?} {upstreams:?}"
+            "{gateway:?} {rules:?} {sampling:?} {audit:?} {store:?} {sessions:?} {inspector:?} {disclosure:?} {upstreams:?}"
         )
     }
 
@@ -116,9 +117,11 @@ mod tests {
     fn the_parser_reads_exactly_the_keys_of_the_table() {
         requested_keys::forget();
         let mut known: BTreeSet<String> =
-            ["servers", "inputs", "gateway", "rules", "sampling", "audit", "store", "sessions", "disclosure"]
+            ["servers", "inputs", "gateway", "rules", "sampling", "audit", "store", "sessions", "inspector"]
+                .into_iter()
+                .chain(["disclosure"])
                 .map(Into::into)
-                .into();
+                .collect();
         for section in SECTIONS {
             for key in section.keys {
                 known.insert(path(section, key.name));

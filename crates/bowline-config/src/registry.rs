@@ -83,7 +83,7 @@ fn entry(context: &Context<'_>, root: &Node) -> Option<Entry> {
 fn list<'n>(fields: &Fields<'n>, name: &str) -> Vec<&'n Node> {
     let Some(node) = fields.get(name) else { return Vec::new() };
     let Some(items) = node.as_array() else {
-        fields.wrong_with(node, name, "an array", "put it in `[` and `]`");
+        fields.report_invalid_with(node, name, "an array", "put it in `[` and `]`");
         return Vec::new();
     };
     items.iter().collect()
@@ -474,7 +474,7 @@ fn announce(builder: &EntryBuilder<'_>, fields: &Fields<'_>, launch: &CommandLau
         env_file: None,
         cwd: None,
     };
-    lint::dangers(&written, fields);
+    lint::report_code_execution(&written, fields);
     if plan.runtime == Runtime::Cargo {
         let version = plan.version.as_deref().map(|version| format!("@{version}")).unwrap_or_default();
         report.notice(

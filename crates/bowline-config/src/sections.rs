@@ -80,6 +80,18 @@ pub struct GatewayAuthConfig {
     pub dpop: Option<DpopMode>,
     /// Whether every proof needs a nonce.
     pub dpop_nonces: bool,
+    /// How users connect accounts of their own at servers with `auth = "user"`. `None` if the page is not served.
+    pub connect: Option<ConnectConfig>,
+}
+
+/// `[gateway.auth.connect]`: the page on which users connect their accounts at servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectConfig {
+    /// The client that the gateway is at its issuer, to sign users in. Without it, the gateway registers itself.
+    pub client_id: Option<String>,
+    /// The environment variable with the secret of that client.
+    pub client_secret_env: Option<String>,
 }
 
 /// `[gateway.auth.introspection]`: how the issuer is asked about tokens.
@@ -358,6 +370,18 @@ impl ResumeMode {
             Self::Node => "node",
         }
     }
+}
+
+/// `[inspector]`: the page that shows the host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InspectorConfig {
+    /// How many bytes of messages are kept. Without it, each command has its own default.
+    pub memory: Option<u64>,
+    /// Whether bodies of messages are kept. Without it, each command has its own default.
+    pub bodies: Option<bool>,
+    /// Whether links can act where no terminal can be asked.
+    pub control: bool,
 }
 
 /// `[disclosure]`: when tools are searched instead of listed.

@@ -19,7 +19,9 @@ mod upstream;
 pub use aggregate::{MAX_NAME, exposed_name};
 pub use bowline_config::{Share, Start};
 pub use gateway::Gateway;
-pub use host::{Host, HostBuilder, Offered, ServerOffer, Telemetry};
+pub use host::{
+    AcceptError, Host, HostBuilder, Offered, ServerOffer, ServerToolPins, Telemetry, ToolPin, ToolPinStatus,
+};
 pub use tap::{ConsentGiven, ServerMessage, Tap, TapEvent, current_call};
 pub use upstream::{
     Health, HttpUpstream, LaunchError, LoginSettings, LoginStorage, MachineLogin, Reach, Upstream,

@@ -1,7 +1,7 @@
 //! Shows what happens in a host: messages of both legs, decisions, model requests, output and states of servers.
 
 use crate::Health;
-use bowline_client::Direction;
+use bowline_client::{Direction, ResponseHead};
 use bowline_policy::{Gate, Question, Verdict};
 use bowline_server::{BoxFuture, CallOrigin, ObservedMessage};
 use std::{future::Future, time::Duration};
@@ -22,6 +22,15 @@ pub enum TapEvent<'a> {
     Client(ObservedMessage<'a>),
     /// A message between the host and a server.
     Server(ServerMessage<'a>),
+    /// The head of an HTTP response of a server, before its messages. It is not masked.
+    Response {
+        /// The connection.
+        connection: u64,
+        /// The server.
+        server: &'a str,
+        /// The head.
+        head: ResponseHead<'a>,
+    },
     /// The latest request with this method on a connection to a server was asked because of a call.
     Attributed {
         /// The connection.
@@ -126,9 +135,23 @@ pub(crate) fn within<F: Future>(call: CallOrigin, future: F) -> impl Future<Outp
 
 /// Marks a call that a person has just asked for, by a click or a command of their own. Put it into the extensions of the call.
 ///
-/// It is the consent that a rule asks for. Rules that deny, and changed definitions, hold.
-#[derive(Clone, Copy, Debug)]
-pub struct ConsentGiven;
+/// It is the consent that a rule asks for, for one server: what another server turns out to serve is asked about. Rules that deny,
+/// and changed definitions, hold.
+#[derive(Clone, Debug)]
+pub struct ConsentGiven {
+    server: String,
+}
+
+impl ConsentGiven {
+    /// Marks a call to this server.
+    pub fn new(server: impl Into<String>) -> Self {
+        Self { server: server.into() }
+    }
+
+    pub(crate) fn is_for(&self, server: &str) -> bool {
+        self.server == server
+    }
+}
 
 /// Allows what the person asked for, and passes other questions on.
 pub(crate) struct ClickGate<'a>(pub(crate) &'a dyn Gate);

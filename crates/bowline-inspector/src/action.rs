@@ -1,4 +1,4 @@
-//! The actions of the page and their replies. An action needs a key with the grade *control*, except for signing out.
+//! The actions of the page and their replies. An action needs a key with the grade *control*, except for signing out and for asking for control.
 
 use crate::{
     inbox::Answer,
@@ -83,6 +83,28 @@ pub enum Action {
         /// The level, such as `debug`; absent for none.
         #[serde(default)]
         level: Option<String>,
+    },
+    /// Asks the person at the terminal to let this browser act. Any grade may do so. The reply arrives when the question is
+    /// answered: [`Done`] if this key has *control* from now on, 403 if not, 409 if no terminal can be asked, 429 if it was asked
+    /// too often.
+    AskControl {
+        /// Four random digits that the page shows, so that the person knows which browser asks.
+        digits: String,
+    },
+    /// Checks a server, over connections of its own; a program is started several times, and no tool is called. Reply: [`Done`] at
+    /// once; `changed.checks` grows when they are done.
+    RunChecks {
+        /// The server.
+        server: String,
+    },
+    /// Accepts the definition of a tool that is new or changed. Reply: [`Done`], or 409 if it changed since it was shown.
+    AcceptPin {
+        /// The server.
+        server: String,
+        /// The tool, by its name on the server.
+        tool: String,
+        /// The `digest` that was shown.
+        digest: String,
     },
     /// Sets the roots that calls of this page offer to servers. Reply: [`Done`].
     Roots {
@@ -200,10 +222,32 @@ impl Action {
         }
     }
 
+    /// Returns the value of `action`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Send(_) => "send",
+            Self::Cancel { .. } => "cancel",
+            Self::Restart { .. } => "restart",
+            Self::Stop { .. } => "stop",
+            Self::Start { .. } => "start",
+            Self::Clear => "clear",
+            Self::SignOut { .. } => "sign_out",
+            Self::Answer { .. } => "answer",
+            Self::Complete { .. } => "complete",
+            Self::Resend(_) => "resend",
+            Self::Subscribe { .. } => "subscribe",
+            Self::Level { .. } => "level",
+            Self::Roots { .. } => "roots",
+            Self::AskControl { .. } => "ask_control",
+            Self::AcceptPin { .. } => "accept_pin",
+            Self::RunChecks { .. } => "run_checks",
+        }
+    }
+
     /// Returns the grade that a key needs for this action.
     pub const fn grade(&self) -> Grade {
         match self {
-            Self::SignOut { all: false } => Grade::View,
+            Self::SignOut { all: false } | Self::AskControl { .. } => Grade::View,
             Self::Send(_)
             | Self::Cancel { .. }
             | Self::Restart { .. }
@@ -216,6 +260,8 @@ impl Action {
             | Self::Resend(_)
             | Self::Subscribe { .. }
             | Self::Level { .. }
+            | Self::AcceptPin { .. }
+            | Self::RunChecks { .. }
             | Self::Roots { .. } => Grade::Control,
         }
     }

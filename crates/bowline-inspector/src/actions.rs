@@ -2,13 +2,16 @@
 
 use crate::{
     action::{Action, Completed, Done, ResendRequest, SendRequest, Sent},
+    action_trail::Trail,
     buffer::PAGE,
+    checks, control,
     events::{Kind, Leg},
     inbox::AnswerError,
     inspector::{Attached, Shared},
     keys::Holder,
     queries::{attached, not_kept},
     query::ItemKind,
+    rules,
     service::{Failure, reply},
 };
 use bowline_host::{ConsentGiven, ServerOffer};
@@ -60,12 +63,19 @@ impl PageState {
     }
 }
 
-/// Carries out an action.
+/// Carries out an action, and writes it to the audit log.
 pub(crate) async fn act(
     shared: &Arc<Shared>,
     holder: Holder,
     action: Action,
 ) -> Result<Response<Body>, Failure> {
+    let trail = Trail::begin(shared, holder, &action).await?;
+    let done = carry_out(shared, holder, action).await;
+    trail.end(done.as_ref().err());
+    done
+}
+
+async fn carry_out(shared: &Arc<Shared>, holder: Holder, action: Action) -> Result<Response<Body>, Failure> {
     let done = || reply(StatusCode::OK, &Done::default());
     Ok(match action {
         Action::Send(request) => reply(StatusCode::OK, &send(shared, request).await?),
@@ -80,17 +90,17 @@ pub(crate) async fn act(
             done()
         }
         Action::Start { server } => {
-            control(attached(shared)?.host.start_server(&server).await, &server)?;
+            known(attached(shared)?.host.start_server(&server).await, &server)?;
             done()
         }
         Action::Stop { server } => {
-            control(attached(shared)?.host.stop_server(&server).await, &server)?;
+            known(attached(shared)?.host.stop_server(&server).await, &server)?;
             done()
         }
         Action::Restart { server } => {
             let host = &attached(shared)?.host;
-            control(host.stop_server(&server).await, &server)?;
-            control(host.start_server(&server).await, &server)?;
+            known(host.stop_server(&server).await, &server)?;
+            known(host.start_server(&server).await, &server)?;
             done()
         }
         Action::Clear => {
@@ -117,14 +127,13 @@ pub(crate) async fn act(
                 ),
                 AnswerError::Invalid(reason) => Failure::invalid(reason),
             })?;
-            tracing::info!(key = holder.number, "a question was answered in the inspector");
             done()
         }
         Action::Complete { server, kind, name, argument, value, context } => {
             let params =
                 completion(shared, &server, kind, &name, json!({"name":argument,"value":value}), context)
                     .await?;
-            reply(StatusCode::OK, &complete(shared, params).await?)
+            reply(StatusCode::OK, &complete(shared, server, params).await?)
         }
         Action::Subscribe { server, uri, on } => {
             subscribe(shared, &server, &uri, on).await?;
@@ -134,6 +143,18 @@ pub(crate) async fn act(
             let level = level.map(|level| serde_json::from_value::<LoggingLevel>(Value::String(level)));
             let level = level.transpose().map_err(|error| Failure::invalid(error.to_string()))?;
             shared.page.open().level = level;
+            done()
+        }
+        Action::RunChecks { server } => {
+            checks::run(shared, &server)?;
+            done()
+        }
+        Action::AcceptPin { server, tool, digest } => {
+            rules::accept_pin(shared, &server, &tool, &digest).await?;
+            done()
+        }
+        Action::AskControl { digits } => {
+            control::ask(shared, holder, digits).await?;
             done()
         }
         Action::Roots { roots } => {
@@ -149,7 +170,7 @@ pub(crate) async fn act(
     })
 }
 
-fn control(is_known: bool, server: &str) -> Result<(), Failure> {
+fn known(is_known: bool, server: &str) -> Result<(), Failure> {
     if is_known {
         return Ok(());
     }
@@ -164,9 +185,10 @@ fn invalid(error: impl ToString) -> Failure {
     Failure::invalid(error.to_string())
 }
 
-fn offer<'a>(offers: &'a [ServerOffer], server: &str) -> Result<&'a ServerOffer, Failure> {
+/// Returns what a server offers, and starts it if necessary: an action may do so, a query may not.
+async fn offer(attached: &Attached, server: &str) -> Result<ServerOffer, Failure> {
     let unknown = || Failure::not_found(format!("there is no server `{}`", bowline_text::visible(server)));
-    offers.iter().find(|offer| offer.server == server).ok_or_else(unknown)
+    attached.host.offer(server).await.ok_or_else(unknown)
 }
 
 /// Returns the name under which clients know an item of a server.
@@ -189,10 +211,19 @@ fn gateway_name(offer: &ServerOffer, method: &str, name: &str) -> Option<String>
     }
 }
 
+/// Returns whether clients know an item of this server under a name.
+fn has_gateway_name(offer: &ServerOffer, method: &str, name: &str) -> bool {
+    match method {
+        "tools/call" => offer.tools.iter().any(|tool| tool.shown.name == name),
+        "prompts/get" => offer.prompts.iter().any(|prompt| prompt.shown.name == name),
+        "resources/read" => offer.resources.iter().any(|resource| resource.shown.uri == name),
+        _ => false,
+    }
+}
+
 async fn send(shared: &Arc<Shared>, request: SendRequest) -> Result<Sent, Failure> {
     let attached = attached(shared)?;
-    let offers = attached.host.offers().await;
-    let offer = offer(&offers, &request.server)?;
+    let offer = offer(attached, &request.server).await?;
     let mut params = RawJson::parse(request.params.get().to_owned())
         .and_then(|params| params.members())
         .map_err(invalid)?;
@@ -207,7 +238,7 @@ async fn send(shared: &Arc<Shared>, request: SendRequest) -> Result<Sent, Failur
     };
     let name: String =
         params.decode(member).map_err(invalid)?.ok_or_else(|| invalid(format!("`{member}` is missing")))?;
-    let shown = gateway_name(offer, &request.method, &name).ok_or_else(|| {
+    let shown = gateway_name(&offer, &request.method, &name).ok_or_else(|| {
         let (server, name) = (bowline_text::visible(&request.server), bowline_text::visible(&name));
         Failure::not_found(format!("the server `{server}` does not offer `{name}`"))
     })?;
@@ -215,7 +246,7 @@ async fn send(shared: &Arc<Shared>, request: SendRequest) -> Result<Sent, Failur
     let given =
         request.meta.map(|meta| RawJson::parse(meta.get().to_owned()).and_then(|meta| meta.members()));
     let given = given.transpose().map_err(invalid)?.unwrap_or_default();
-    let call = Prepared::new(shared, &request.method, params, given)?;
+    let call = Prepared::new(shared, &request.method, params, given)?.agreed(Some(request.server));
     let limit = request.timeout.map(Duration::from_millis);
     start(shared, call, limit)
 }
@@ -242,17 +273,21 @@ async fn resend(shared: &Arc<Shared>, request: ResendRequest) -> Result<Sent, Fa
     for own in ["_meta", "inputResponses", "requestState"] {
         params.remove(own);
     }
-    if head.leg == Leg::Server {
-        let offers = attached.host.offers().await;
-        let name: String = params.decode(member).map_err(invalid)?.unwrap_or_default();
-        let shown = gateway_name(offer(&offers, &head.peer)?, method, &name);
+    let name: String = params.decode(member).map_err(invalid)?.unwrap_or_default();
+    let server = if head.leg == Leg::Server {
+        let shown = gateway_name(&offer(attached, &head.peer).await?, method, &name);
         let shown = shown.ok_or_else(|| Failure::not_found("the server does not offer this any more"))?;
         params.insert(member, RawJson::of(&shown).map_err(invalid)?);
-    }
+        Some(head.peer)
+    } else {
+        // What no server lists is asked about.
+        let offers = attached.host.offers().await;
+        offers.iter().find(|offer| has_gateway_name(offer, method, &name)).map(|offer| offer.server.clone())
+    };
     if let Some(arguments) = request.arguments {
         params.insert("arguments", RawJson::parse(arguments.get().to_owned()).map_err(invalid)?);
     }
-    let call = Prepared::new(shared, method, params, RawMap::new())?;
+    let call = Prepared::new(shared, method, params, RawMap::new())?.agreed(server);
     start(shared, call, None)
 }
 
@@ -260,6 +295,8 @@ async fn resend(shared: &Arc<Shared>, request: ResendRequest) -> Result<Sent, Fa
 struct Prepared {
     method: MethodName,
     id: Id,
+    /// The server whose call a person asked for.
+    agreed: Option<String>,
     /// The parameters without what describes this request, for another round.
     base: RawMap,
     params: RawJson,
@@ -300,7 +337,14 @@ impl Prepared {
             serde_json::to_string(method).map_err(invalid)?,
             params.as_str()
         );
-        Ok(Self { method: name_of(method), id: Id::from(number), base, params, text: text.into_bytes() })
+        let (method, id) = (name_of(method), Id::from(number));
+        Ok(Self { method, id, agreed: None, base, params, text: text.into_bytes() })
+    }
+
+    /// Sets the server whose call a person asked for.
+    fn agreed(mut self, server: Option<String>) -> Self {
+        self.agreed = server;
+        self
     }
 
     /// Sends the request. Returns the number of the call and its response.
@@ -319,12 +363,15 @@ impl Prepared {
             return Err(Failure::invalid("this method cannot be sent from here"));
         };
         let origin = CallOrigin::new(observer.connection(), self.id.clone());
+        shared.recorder.is_page(observer.connection());
         observer.received(&self.text, Some(&call.client));
         let number = shared.recorder.call_of(&origin).ok_or_else(unwatched)?;
         call.extensions.insert(origin);
         call.extensions.insert(observer.clone());
         // A click in a browser with control is the consent that a rule asks for.
-        call.extensions.insert(ConsentGiven);
+        if let Some(server) = self.agreed {
+            call.extensions.insert(ConsentGiven::new(server));
+        }
         let response = respond(&attached.handle, self.id.clone(), call, threshold, Arc::new(Nowhere));
         Ok((number, observer, self.id, response))
     }
@@ -337,7 +384,7 @@ fn start(shared: &Arc<Shared>, call: Prepared, limit: Option<Duration>) -> Resul
         let reason = format!("{MAX_CALLS} calls of this page are running");
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, reason).advise("cancel one of them, or wait"));
     }
-    let (method, base) = (call.method.clone(), call.base.clone());
+    let (method, base, agreed) = (call.method.clone(), call.base.clone(), call.agreed.clone());
     let (call, observer, id, mut response) = call.run(shared, attached)?;
     let mut open = shared.page.open();
     let mut shown = (observer.clone(), id.clone());
@@ -347,7 +394,8 @@ fn start(shared: &Arc<Shared>, call: Prepared, limit: Option<Duration>) -> Resul
             let limit = limit.unwrap_or(Duration::from_secs(24 * 3600));
             let rounds = async {
                 for _ in 0..MAX_ROUNDS {
-                    let Some(next) = roots_round(&shared, &method, &base, &(&mut response).await) else {
+                    let ended = (&mut response).await;
+                    let Some(next) = roots_round(&shared, &method, &base, agreed.clone(), &ended) else {
                         return;
                     };
                     let (observer, id);
@@ -376,6 +424,7 @@ fn roots_round(
     shared: &Shared,
     method: &MethodName,
     base: &RawMap,
+    agreed: Option<String>,
     response: &CallResponse,
 ) -> Option<Running> {
     let CallResponse::Message(text, None) = response else { return None };
@@ -395,7 +444,7 @@ fn roots_round(
         params.insert("requestState", RawJson::of(state).ok()?);
     }
     let next = Prepared::new(shared, method.as_str(), params, RawMap::new()).ok()?;
-    next.run(shared, shared.attached.get()?).ok()
+    next.agreed(agreed).run(shared, shared.attached.get()?).ok()
 }
 
 async fn completion(
@@ -406,8 +455,7 @@ async fn completion(
     argument: Value,
     context: serde_json::Map<String, Value>,
 ) -> Result<RawMap, Failure> {
-    let offers = attached(shared)?.host.offers().await;
-    let offer = offer(&offers, server)?;
+    let offer = offer(attached(shared)?, server).await?;
     let unknown =
         || Failure::not_found(format!("the server does not offer `{}`", bowline_text::visible(name)));
     let reference = match kind {
@@ -433,9 +481,9 @@ async fn completion(
     Ok(params)
 }
 
-async fn complete(shared: &Shared, params: RawMap) -> Result<Completed, Failure> {
+async fn complete(shared: &Shared, server: String, params: RawMap) -> Result<Completed, Failure> {
     let attached = attached(shared)?;
-    let call = Prepared::new(shared, "completion/complete", params, RawMap::new())?;
+    let call = Prepared::new(shared, "completion/complete", params, RawMap::new())?.agreed(Some(server));
     let (_, _, _, response) = call.run(shared, attached)?;
     let response = tokio::time::timeout(COMPLETION_TIME, response).await;
     let response = response
@@ -458,9 +506,8 @@ async fn complete(shared: &Shared, params: RawMap) -> Result<Completed, Failure>
 
 async fn subscribe(shared: &Shared, server: &str, uri: &str, on: bool) -> Result<(), Failure> {
     let attached = attached(shared)?;
-    let offers = attached.host.offers().await;
-    let shown =
-        gateway_name(offer(&offers, server)?, "resources/read", uri).unwrap_or_else(|| uri.to_owned());
+    let offer = offer(attached, server).await?;
+    let shown = gateway_name(&offer, "resources/read", uri).unwrap_or_else(|| uri.to_owned());
     let mut open = shared.page.open();
     let before = open.wanted.clone();
     if !on {

@@ -33,6 +33,10 @@ pub struct Changed {
     pub inbox: u64,
     /// The buffer was cleared: query `calls`.
     pub cleared: u64,
+    /// Checks of a server began or ended: query `checks`.
+    pub checks: u64,
+    /// A key may do more than before: query `overview` for its grade.
+    pub access: u64,
 }
 
 /// What a head describes.

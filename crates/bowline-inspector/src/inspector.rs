@@ -4,7 +4,10 @@ use crate::{
     actions::PageState,
     assets::Assets,
     buffer::{Recorder, now},
+    checks::{Checker, Checks},
+    control::ControlRequests,
     inbox::{Beside, Questions},
+    keep::{self, Keeper},
     keys::{self, Code, Keys},
     query::{ConnectHint, Grade, Mode, TryCall},
     service::InspectorService,
@@ -14,7 +17,10 @@ use bowline_host::{Gateway, Host, Tap};
 use bowline_policy::{Gate, audit::Redactor};
 use bowline_server::ServerHandle;
 use std::{
-    fmt, io,
+    fmt,
+    future::Future,
+    io,
+    path::Path,
     sync::{Arc, OnceLock},
 };
 use tokio::{
@@ -53,6 +59,8 @@ impl InspectorOptions {
     pub fn new(mode: Mode) -> Self {
         let memory = match mode {
             Mode::Inspect => 128 * 1024 * 1024,
+            // All of a folder is shown.
+            Mode::Folder => 1024 * 1024 * 1024,
             Mode::Up | Mode::Gateway => 32 * 1024 * 1024,
         };
         Self {
@@ -91,6 +99,11 @@ pub(crate) struct Shared {
     pub(crate) started: f64,
     pub(crate) attached: OnceLock<Attached>,
     pub(crate) page: PageState,
+    /// The terminal that grants control, if there is one.
+    pub(crate) terminal: OnceLock<Arc<dyn Gate>>,
+    pub(crate) control: ControlRequests,
+    pub(crate) checker: OnceLock<Arc<dyn Checker>>,
+    pub(crate) checks: Checks,
     pub(crate) streams: Arc<Streams>,
     pub(crate) bodies: Semaphore,
     /// One search runs at a time.
@@ -128,6 +141,10 @@ impl Inspector {
                 started: now(),
                 attached: OnceLock::new(),
                 page: PageState::default(),
+                terminal: OnceLock::new(),
+                control: ControlRequests::default(),
+                checker: OnceLock::new(),
+                checks: Checks::default(),
                 streams: Arc::default(),
                 bodies: Semaphore::new(MAX_BODIES),
                 searches: Arc::new(Semaphore::new(1)),
@@ -141,11 +158,15 @@ impl Inspector {
         Arc::new(self.shared.recorder.clone())
     }
 
-    /// Returns a gate that asks in the page, and in the terminal if there is one. The first answer counts.
+    /// Returns a gate that asks in the page, and in the terminal if there is one. The first answer counts. A terminal is also
+    /// asked to give control to browsers that only look.
     pub fn gate(&self, terminal: Option<Arc<dyn Gate>>) -> Arc<dyn Gate> {
         let questions = self.shared.questions.clone();
         match terminal {
-            Some(terminal) => Arc::new(Beside { terminal, questions }),
+            Some(terminal) => {
+                let _ = self.shared.terminal.set(Arc::clone(&terminal));
+                Arc::new(Beside { terminal, questions })
+            }
             None => Arc::new(questions),
         }
     }
@@ -159,6 +180,37 @@ impl Inspector {
     /// [`GatewayBuilder::redactor`](bowline_host::gateway::GatewayBuilder::redactor).
     pub fn redactor(&self) -> Redactor {
         self.shared.redactor.clone()
+    }
+
+    /// Writes all messages to a folder, without secrets, until `end` completes. The folder must not contain kept messages already.
+    ///
+    /// The returned future fails if the folder cannot be written, or if it has reached 1 GiB.
+    pub fn keep<E>(
+        &self,
+        folder: &Path,
+        end: E,
+    ) -> io::Result<impl Future<Output = io::Result<()>> + Send + 'static + use<E>>
+    where
+        E: Future<Output = ()> + Send + 'static,
+    {
+        let keeper = Keeper::new(folder, self.shared.redactor.clone())?;
+        Ok(keeper.run(self.shared.recorder.clone(), end))
+    }
+
+    /// Returns whether a folder has messages that [`keep`](Self::keep) wrote.
+    pub fn is_kept(folder: &Path) -> bool {
+        keep::is_kept(folder)
+    }
+
+    /// Shows the messages of a folder that [`keep`](Self::keep) wrote, instead of a host. Blocks. Returns how many lines cannot be
+    /// read.
+    pub fn open_folder(&self, folder: &Path) -> io::Result<usize> {
+        keep::load(folder, &self.shared.recorder)
+    }
+
+    /// Sets what checks servers. Only the first call has an effect; without one, the page cannot check servers.
+    pub fn set_checker(&self, checker: Arc<dyn Checker>) {
+        let _ = self.shared.checker.set(checker);
     }
 
     /// Sets how clients connect to the gateway, and the call that Home offers, once the address is known.

@@ -152,6 +152,19 @@ impl Keys {
         self.state().keys.iter().any(|(_, holder)| holder.number == number)
     }
 
+    /// Gives a key control. Returns false if it was revoked.
+    pub(crate) fn grant(&self, number: u64) -> bool {
+        let mut state = self.state();
+        let is_control = |(_, holder): &(Vec<u8>, Holder)| holder.grade == Grade::Control;
+        if state.keys.iter().filter(|key| is_control(key)).count() >= MAX_KEYS
+            && let Some(oldest) = state.keys.iter().position(is_control)
+        {
+            state.keys.remove(oldest);
+        }
+        let key = state.keys.iter_mut().find(|(_, holder)| holder.number == number);
+        key.map(|(_, holder)| holder.grade = Grade::Control).is_some()
+    }
+
     /// Revokes a key.
     pub(crate) fn revoke(&self, number: u64) {
         self.state().keys.retain(|(_, holder)| holder.number != number);
@@ -231,6 +244,23 @@ mod tests {
             keys.enter(keys.code(Grade::Control).unwrap().expose(), now).unwrap();
         }
         assert!(keys.enter(waiting.expose(), now).is_ok());
+    }
+
+    #[test]
+    fn a_key_is_granted_control_and_the_limit_holds() {
+        let (keys, _) = Keys::new().unwrap();
+        let now = Instant::now();
+        let enter = |grade| keys.enter(keys.code(grade).unwrap().expose(), now).unwrap();
+        let first = enter(Grade::Control).0;
+        for _ in 1..MAX_KEYS {
+            enter(Grade::Control);
+        }
+        let (key, holder) = enter(Grade::View);
+        assert!(keys.grant(holder.number));
+        assert_eq!(keys.holder(key.as_bytes()).map(|holder| holder.grade), Some(Grade::Control));
+        assert_eq!(keys.holder(first.as_bytes()), None);
+        keys.revoke(holder.number);
+        assert!(!keys.grant(holder.number));
     }
 
     #[test]

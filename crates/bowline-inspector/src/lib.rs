@@ -5,25 +5,31 @@
 //! [`action::Action`], say all that a browser can ask for.
 
 pub mod action;
+mod action_trail;
 mod actions;
 mod assets;
 mod buffer;
+mod checks;
+mod control;
 mod copy;
 pub mod events;
 pub mod form;
 mod guard;
 pub mod inbox;
 mod inspector;
+mod keep;
 mod keys;
 mod queries;
 pub mod query;
 pub mod render;
+mod rules;
 mod service;
 mod stream;
 
 #[cfg(test)]
 mod api_types;
 
+pub use checks::{CheckConnection, CheckFinding, CheckWatch, Checker};
 pub use inspector::{Inspector, InspectorOptions};
 pub use keys::Code;
 pub use service::InspectorService;

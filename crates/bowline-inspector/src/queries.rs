@@ -2,17 +2,18 @@
 
 use crate::{
     buffer::now,
-    copy,
+    checks, copy,
     events::{Head, Kind, Leg},
     form::{check, plan, plan_of_arguments},
     inspector::{Attached, Shared},
     keys::Holder,
     query::{
         CheckRequest, Checked, Entries, Entry, ErrorView, Grade, HeadsPage, ItemKind, ItemName, Message,
-        Overview, Query, ResultView, ServerDetail, ServerEntries, ServerState, ServerSummary, TryCall,
+        Mode, Overview, Query, ResultView, ServerDetail, ServerEntries, ServerState, ServerSummary, TryCall,
         Verdict,
     },
     render::{Shown, content_parts, prompt_messages, resource_parts, table},
+    rules,
     service::{Failure, reply},
 };
 use bowline_host::{Health, ServerOffer, UpstreamStatus, gateway::EntryState};
@@ -91,6 +92,11 @@ pub(crate) async fn answer(
         }
         Query::Inbox => reply(ok, &shared.questions.inbox(holder.grade)),
         Query::Copy { seq, form } => reply(ok, &copy::copy(shared, seq, form)?),
+        Query::Rules => reply(ok, &rules::rules(shared)?),
+        Query::Decide(request) => reply(ok, &rules::decide(shared, request).await?),
+        Query::Pins => reply(ok, &rules::pins(shared).await?),
+        Query::Checks { server } => reply(ok, &checks::view(shared, &server)?),
+        Query::Audit(request) => reply(ok, &rules::audit(shared, holder.grade, request).await?),
     })
 }
 
@@ -99,13 +105,23 @@ pub(crate) fn not_kept(seq: u64) -> Failure {
 }
 
 pub(crate) fn attached(shared: &Shared) -> Result<&Attached, Failure> {
-    shared.attached.get().ok_or_else(|| Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the host is starting"))
+    shared.attached.get().ok_or_else(|| match shared.options.mode {
+        Mode::Folder => {
+            Failure::new(StatusCode::CONFLICT, "these messages were kept earlier; there are no servers here")
+        }
+        Mode::Up | Mode::Inspect | Mode::Gateway => {
+            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the host is starting")
+        }
+    })
 }
 
 async fn overview(shared: &Shared, holder: Holder) -> Result<Overview, Failure> {
-    let attached = attached(shared)?;
-    let offers = attached.host.offers().await;
-    let mut servers = summaries(shared, attached, &offers);
+    let (mut servers, mut offers) = (Vec::new(), Vec::new());
+    if shared.options.mode != Mode::Folder {
+        let attached = attached(shared)?;
+        offers = attached.host.offers().await;
+        servers = summaries(shared, attached, &offers);
+    }
     servers.sort_by_key(|server| {
         (!matches!(server.state, ServerState::Failed | ServerState::Invalid), server.name.clone())
     });
@@ -116,6 +132,7 @@ async fn overview(shared: &Shared, holder: Holder) -> Result<Overview, Failure> 
         version: shared.options.version.clone(),
         mode: shared.options.mode,
         grade: holder.grade,
+        can_ask_control: holder.grade == Grade::View && shared.terminal.get().is_some(),
         started: shared.started,
         now: now(),
         changed: shared.recorder.changed(),
@@ -247,7 +264,10 @@ async fn server_detail(shared: &Shared, name: &str) -> Result<ServerDetail, Fail
 }
 
 async fn entries(shared: &Shared) -> Result<Entries, Failure> {
-    let offers = attached(shared)?.host.offers().await;
+    let offers = match shared.options.mode {
+        Mode::Folder => Vec::new(),
+        Mode::Up | Mode::Inspect | Mode::Gateway => attached(shared)?.host.offers().await,
+    };
     let servers = offers.iter().map(|offer| {
         let tools = offer.tools.iter().map(|tool| Entry {
             hints: hints(tool.shown.annotations.as_ref()),
@@ -374,11 +394,14 @@ fn text_schema(arguments: &TextArguments) -> Value {
 fn message(shared: &Shared, seq: u64, all: bool) -> Result<Message, Failure> {
     let stored = shared.recorder.with_ring(|ring| {
         let stored = ring.get(seq)?;
-        let body = stored.body.as_ref().map(|body| (body.bytes.to_vec(), body.sha256.clone()));
+        let kept = |body: &crate::buffer::Body| {
+            (body.bytes.to_vec(), body.sha256.clone(), body.http.as_deref().map(str::to_owned))
+        };
+        let body = stored.body.as_ref().map(kept);
         Some((stored.head.clone(), body))
     });
     let (head, body) = stored.ok_or_else(|| not_kept(seq))?;
-    let Some((bytes, sha256)) = body else {
+    let Some((bytes, sha256, http)) = body else {
         return Ok(Message { head, text: None, left_out: 0, sha256: None, masked: 0, hidden: 0, http: None });
     };
     let text = String::from_utf8_lossy(&bytes);
@@ -392,7 +415,7 @@ fn message(shared: &Shared, seq: u64, all: bool) -> Result<Message, Failure> {
         text.truncate(end);
     }
     let left_out = head.size.saturating_sub(text.len() as u64);
-    Ok(Message { head, text: Some(text), left_out, sha256, masked, hidden, http: None })
+    Ok(Message { head, text: Some(text), left_out, sha256, masked, hidden, http })
 }
 
 /// Returns the JSON of a kept message, masked.

@@ -120,7 +120,7 @@ impl InspectorService {
                 let body = self.read(parts, body, MAX_ACTION).await?;
                 let query = Query::parse(&body)
                     .map_err(|error| Failure::invalid(format!("invalid query: {error}")))?;
-                if body.len() > MAX_QUERY && !matches!(query, Query::Check(_)) {
+                if body.len() > MAX_QUERY && !matches!(query, Query::Check(_) | Query::Decide(_)) {
                     return Err(too_large(MAX_QUERY));
                 }
                 crate::queries::answer(&self.shared, holder, query).await
@@ -135,7 +135,7 @@ impl InspectorService {
                 if action.grade() == Grade::Control && holder.grade != Grade::Control {
                     let failure = Failure::new(StatusCode::FORBIDDEN, "this browser can look, but not act");
                     return Err(
-                        failure.advise("open the link that `bowline up` or `bowline inspect` printed")
+                        failure.advise("ask for control in the page, or open the link that `bowline up` or `bowline inspect` printed")
                     );
                 }
                 crate::actions::act(&self.shared, holder, action).await

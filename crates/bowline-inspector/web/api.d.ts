@@ -74,6 +74,25 @@ export type Action =
   level?: string;
 }
   | {
+  action: "ask_control";
+  /** Four random digits that the page shows, so that the person knows which browser asks. */
+  digits: string;
+}
+  | {
+  action: "run_checks";
+  /** The server. */
+  server: string;
+}
+  | {
+  action: "accept_pin";
+  /** The server. */
+  server: string;
+  /** The tool, by its name on the server. */
+  tool: string;
+  /** The `digest` that was shown. */
+  digest: string;
+}
+  | {
   action: "roots";
   /** URIs of folders. */
   roots: string[];
@@ -206,6 +225,38 @@ export type Asks =
   roots: Shown[];
 };
 
+/** A line of the audit log. */
+export type AuditLine = {
+  /** Its position in the file. */
+  at: number;
+  /** The entry; see the chapter about the audit log for its members. Keys that only look get no arguments. */
+  entry: unknown;
+};
+
+/** Lines of the audit log, the latest first. */
+export type AuditPage = {
+  /** Whether there is an audit log; `[audit] file` of the configuration sets it. */
+  is_on: boolean;
+  /** The lines. */
+  lines: AuditLine[];
+  /** The position to continue at, if there may be more. */
+  next?: number;
+};
+
+/** Which lines of the audit log are wanted. */
+export type AuditRequest = {
+  /** Only lines before this position: `next` of the page before. */
+  before?: number;
+  /** How many lines at most; 200 if absent. */
+  limit?: number;
+  /** Only lines about this server. */
+  server?: string;
+  /** Only lines of this kind: `decision`, `call`, `pin`, `refusal`, `login` or `page`. */
+  event?: string;
+  /** Only lines that contain this text, masked; case does not matter for ASCII letters. */
+  text?: string;
+};
+
 /** A block of Markdown. */
 export type Block = 
   | {
@@ -308,6 +359,10 @@ export type Changed = {
   inbox: number;
   /** The buffer was cleared: query `calls`. */
   cleared: number;
+  /** Checks of a server began or ended: query `checks`. */
+  checks: number;
+  /** A key may do more than before: query `overview` for its grade. */
+  access: number;
 };
 
 /** Arguments to check. */
@@ -326,6 +381,23 @@ export type CheckRequest = {
 export type Checked = {
   /** The errors by position. Empty if the arguments are valid. */
   problems: FormProblem[];
+};
+
+/** How far the checks of a server are. */
+export type ChecksState = "none" | "running" | "done" | "failed";
+
+/** The latest checks of a server. */
+export type ChecksView = {
+  /** Whether checks can run here. */
+  is_available: boolean;
+  /** How far they are. */
+  state: ChecksState;
+  /** When they began, in milliseconds since 1970. */
+  at?: number;
+  /** Why they could not run. */
+  problem?: Shown;
+  /** What they found, the worst first. */
+  findings: FindingView[];
 };
 
 /** One choice. */
@@ -458,6 +530,36 @@ export type Copied = {
 /** The text that `copy` makes. */
 export type CopyForm = "command" | "curl" | "json" | "transcript";
 
+/** A call to decide about in advance. */
+export type DecideRequest = {
+  /** The configured name of the server. */
+  server: string;
+  /** `tool`, `resource` or `prompt`. */
+  kind: ItemKind;
+  /** Its name on the server; the URI of a resource. */
+  name: string;
+  /** The arguments; none if absent. */
+  arguments?: unknown;
+  /** The name that the calling client reports. */
+  client?: string;
+};
+
+/** What the policy would decide. */
+export type Decided = {
+  /** `allow`, `ask` or `deny`. */
+  effect: string;
+  /** What decides: `rule`, `default`, `remembered` (an earlier answer) or `check` (a changed definition, ambiguous arguments). */
+  by: string;
+  /** The reason in words. */
+  reason: string;
+  /** The place of the rule in `rules`, if one of them decides. */
+  rule?: number;
+  /** The file and line of that rule, if they are known. */
+  origin?: string;
+  /** How the tool compares with the definition that was accepted; absent for other items, and if definitions are not compared. */
+  pin?: PinState;
+};
+
 /** A line of a difference. */
 export type DiffLine = {
   /** `same`, `added` or `removed`. */
@@ -561,6 +663,25 @@ export type Field = {
   default?: unknown;
   /** What is drawn. */
   input: Input;
+};
+
+/** How bad a finding is. */
+export type FindingLevel = "error" | "warning" | "hint";
+
+/** Something that checks found. */
+export type FindingView = {
+  /** How bad it is. */
+  level: FindingLevel;
+  /** The stable name of the check. */
+  check: string;
+  /** What was found. */
+  what: Shown;
+  /** Where, in words. */
+  places: Shown[];
+  /** What to do. */
+  advice: string;
+  /** The numbers of the messages that it is about. */
+  messages: number[];
 };
 
 /** A form. The page draws it and keeps one JSON value. */
@@ -857,7 +978,7 @@ export type Message = {
 };
 
 /** Which command runs this host. */
-export type Mode = "up" | "inspect" | "gateway";
+export type Mode = "up" | "inspect" | "gateway" | "folder";
 
 /** The launch and its servers. */
 export type Overview = {
@@ -869,6 +990,8 @@ export type Overview = {
   mode: Mode;
   /** What the key of this request may do. */
   grade: Grade;
+  /** Whether a terminal can be asked to let this browser act. */
+  can_ask_control: boolean;
   /** When the host started, in milliseconds since 1970. */
   started: number;
   /** The present time of the host, in milliseconds since 1970. */
@@ -887,6 +1010,15 @@ export type Overview = {
   try_call?: TryCall;
   /** How many questions wait. */
   waiting: number;
+};
+
+/** How a tool compares with the definition that was accepted. */
+export type PinState = "same" | "new" | "changed" | "removed" | "unknown";
+
+/** Accepted definitions of all servers. */
+export type PinsView = {
+  /** The servers, by name. */
+  servers: ServerPins[];
 };
 
 /** Progress of a call. */
@@ -966,6 +1098,23 @@ export type Query =
   seq: number;
   /** The form. */
   as: CopyForm;
+}
+  | {
+  query: "rules";
+}
+  | DecideRequest & {
+  query: "decide";
+}
+  | {
+  query: "pins";
+}
+  | {
+  query: "checks";
+  /** Its configured name. */
+  server: string;
+}
+  | AuditRequest & {
+  query: "audit";
 };
 
 /** A request that is sent again. */
@@ -1010,6 +1159,26 @@ export type ResultView = {
   waiting: number;
   /** The last lines of the server's output since the call started, if it failed. */
   output: Shown[];
+};
+
+/** A rule. */
+export type RuleView = {
+  /** `allow`, `ask` or `deny`. */
+  effect: string;
+  /** The rule in words, with its position. */
+  text: string;
+  /** The file and line, if they are known. */
+  origin?: string;
+};
+
+/** The policy. */
+export type Rules = {
+  /** The rules. The first that matches decides. */
+  rules: RuleView[];
+  /** Rules of the command line that allow what would otherwise ask. */
+  unasked: RuleView[];
+  /** What happens if no rule matches: `ask`, `client` or `deny`. */
+  consent: string;
 };
 
 /** A request to a server. */
@@ -1060,6 +1229,14 @@ export type ServerEntries = {
   hidden: number;
   /** Why the lists could not be read, if so. */
   problem?: Shown;
+};
+
+/** Accepted definitions of a server. */
+export type ServerPins = {
+  /** The configured name. */
+  server: string;
+  /** Its tools, by name. */
+  tools: ToolPinView[];
 };
 
 /** Whether a server can be called. */
@@ -1114,6 +1291,20 @@ export type Table = {
   rows: Cell[][];
   /** How many rows there are. */
   total: number;
+};
+
+/** The accepted definition of a tool. */
+export type ToolPinView = {
+  /** The name, to be sent back. */
+  name: string;
+  /** The name, to be shown. */
+  label: Shown;
+  /** How it compares. */
+  state: PinState;
+  /** The digest of the listed definition, for `accept_pin`. */
+  digest?: string;
+  /** What changed. */
+  diff: DiffLine[];
 };
 
 /** A call that Home offers. */

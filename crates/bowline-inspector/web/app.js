@@ -1,10 +1,10 @@
 // Starts the page: the shell, the views, and the states that concern all of them.
-import { effect, scope } from "./core/signal.js";
+import { effect, scope, signal } from "./core/signal.js";
 import { fill, h, icon } from "./core/dom.js";
 import { act, forgetKey, grade, key, recall, remember } from "./core/api.js";
 import { follow, go, place } from "./core/route.js";
 import * as stream from "./core/stream.js";
-import { inbox, loading, overview, problem, start } from "./core/model.js";
+import { inbox, loading, overview, problem, refreshOverview, start } from "./core/model.js";
 import { home } from "./home/home.js";
 
 /** @param {string} id */
@@ -16,6 +16,7 @@ const VIEWS = {
   explore: { title: "Explore", fixed: true, load: async () => (await import("./explore/explore.js")).explore },
   traffic: { title: "Traffic", fixed: true, load: async () => (await import("./traffic/traffic.js")).traffic },
   inbox: { title: "Inbox", fixed: true, load: async () => (await import("./inbox/inbox.js")).inboxView },
+  rules: { title: "Rules", fixed: false, load: async () => (await import("./rules/rules.js")).rules },
   server: { title: "Server", fixed: false, load: async () => (await import("./server/server.js")).server },
 };
 
@@ -46,14 +47,40 @@ function noKey() {
     h("p", null, "Open the link that ", h("code", null, "bowline up"), " printed, or run ", h("code", null, "bowline open"), "."));
 }
 
+/** The digits that the terminal shows beside its question about this browser. */
+const digits = signal("");
+const refusal = signal("");
+
+/** Asks the person at the terminal whether this browser may act. */
+async function requestControl() {
+  const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
+  digits.set(String(random % 10_000).padStart(4, "0"));
+  refusal.set("");
+  try {
+    await act({ action: "ask_control", digits: digits.peek() });
+    await refreshOverview();
+  } catch (error) {
+    const advice = error instanceof Error && "advice" in error && error.advice ? `. ${error.advice}` : "";
+    refusal.set(`${error instanceof Error ? error.message : error}${advice}`);
+  }
+  digits.set("");
+}
+
+function askControl() {
+  if (digits() !== "") return h("div", { class: "notice", role: "status" }, icon("user"), h("span", null, "Answer in the terminal of ", h("code", null, "bowline up"), ": it asks about the browser with the digits ", h("b", { class: "control-digits" }, digits())));
+  return h("div", { class: "notice" }, icon("user"), h("span", null, "You can look. To run tools and answer questions, ask the person at the terminal of ", h("code", null, "bowline up"), "."),
+    refusal() === "" ? null : h("span", { class: "error", role: "alert" }, refusal()),
+    h("button", { type: "button", class: "button", onclick: requestControl }, "Ask for control"));
+}
+
 function notices() {
   effect(() => {
     const list = [];
     if (key() !== null) {
       if (stream.state() === "gone") {
-        list.push(h("div", { class: "notice warn", role: "alert" }, icon("alert"), "bowline was restarted or has ended. Open the link that it printed, or run ", h("code", null, "bowline open"), "."));
+        list.push(h("div", { class: "notice warn", role: "alert" }, icon("alert"), h("span", null, "bowline was restarted or has ended. Open the link that it printed, or run ", h("code", null, "bowline open"), ".")));
       } else if (overview() && grade() === "view") {
-        list.push(h("div", { class: "notice" }, icon("user"), "You can look. To run tools and answer questions, allow this browser in the terminal of ", h("code", null, "bowline up"), "."));
+        list.push(overview()?.can_ask_control ? askControl() : h("div", { class: "notice" }, icon("user"), h("span", null, "You can look. To run tools and answer questions, open the link that ", h("code", null, "bowline up"), " printed in its terminal.")));
       }
       const error = problem();
       if (error) list.push(h("div", { class: "notice warn", role: "alert" }, icon("alert"), error));
@@ -104,6 +131,7 @@ function views() {
       end();
       document.body.classList.remove("fixed");
       fill(main, noKey());
+      firstViewShown();
       return;
     }
     const { title, fixed, load } = /** @type {typeof VIEWS[string]} */ (VIEWS[wanted]);
@@ -116,6 +144,7 @@ function views() {
       document.body.classList.toggle("fixed", fixed);
       main.dataset.view = wanted;
       main.replaceChildren(node);
+      firstViewShown();
     }, (error) => {
       shown = "";
       problem.set(`this part of the page did not load: ${error instanceof Error ? error.message : error}`);
@@ -123,7 +152,17 @@ function views() {
   });
 }
 
-/** Shortcuts and the palette load after the first view. */
+let isShown = false;
+
+/** What the first view does not need loads after it was painted. */
+function firstViewShown() {
+  if (isShown) return;
+  isShown = true;
+  performance.mark("first-view");
+  requestAnimationFrame(() => setTimeout(later, 0));
+}
+
+/** Shortcuts and the palette. */
 async function later() {
   const [keys, palette] = await Promise.all([import("./core/keys.js"), import("./core/palette.js")]);
   byId("search-key").textContent = `${keys.modifier} K`;
@@ -137,7 +176,7 @@ async function later() {
     else palette.open();
   });
   keys.bind("?", "Help and shortcuts", () => palette.help());
-  for (const [letter, url, title] of [["h", "#/", "Home"], ["e", "#/explore", "Explore"], ["t", "#/traffic", "Traffic"], ["i", "#/inbox", "Inbox"]]) {
+  for (const [letter, url, title] of [["h", "#/", "Home"], ["e", "#/explore", "Explore"], ["t", "#/traffic", "Traffic"], ["i", "#/inbox", "Inbox"], ["r", "#/rules", "Rules"]]) {
     keys.bind(`g ${letter}`, `Go to ${title}`, () => go(/** @type {string} */ (url)));
   }
   byId("search").onclick = () => palette.open();
@@ -151,6 +190,8 @@ function firstView() {
     const known = overview();
     if (!known) return;
     if (known.mode === "inspect" && place.peek().view === "home") go("#/explore");
+    // A folder has messages and no servers.
+    if (known.mode === "folder" && place.peek().view === "home") go("#/traffic");
     queueMicrotask(() => end());
   });
 }
@@ -174,7 +215,6 @@ if (key.peek() !== null) {
   start();
   firstView();
 }
-requestAnimationFrame(() => setTimeout(later, 0));
 addEventListener("storage", (event) => {
   if (event.key === "bowline.key") location.reload();
 });

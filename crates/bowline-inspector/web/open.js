@@ -1,4 +1,5 @@
-// Exchanges the one-time code of the link for a key. A browser that has a valid key does not present the code.
+// Exchanges the one-time code of the link for a key. A browser that has a key with control, or used this code before, does not present it.
+const USED = "bowline.code";
 const KEY = "bowline.key";
 const GRADE = "bowline.grade";
 const code = location.hash.slice(1);
@@ -11,27 +12,33 @@ function say(text) {
   if (words) words.textContent = text;
 }
 
-/** @param {string} key */
-async function isValid(key) {
+/**
+ * Returns what a key allows, or `null` if it is not valid.
+ * @param {string} key
+ */
+async function gradeOf(key) {
   const reply = await fetch("/api/query", {
     method: "POST",
     headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
     body: JSON.stringify({ query: "overview" }),
   });
-  return reply.ok;
+  return reply.ok ? String((await reply.json()).grade) : null;
 }
 
 async function enter() {
   const key = localStorage.getItem(KEY);
-  if (key && (await isValid(key))) return true;
+  const grade = key ? await gradeOf(key) : null;
+  // A code that is presented twice is revoked with its key; a link may give more than this browser has.
+  if (grade !== null && (grade === "control" || code === "" || code === localStorage.getItem(USED))) return true;
   if (code === "") return false;
   const reply = await fetch("/api/enter", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ code }),
   });
-  if (!reply.ok) return false;
+  if (!reply.ok) return grade !== null;
   const given = await reply.json();
+  localStorage.setItem(USED, code);
   localStorage.setItem(KEY, String(given.key));
   localStorage.setItem(GRADE, String(given.grade));
   return true;

@@ -28,7 +28,7 @@ struct Canonical<'a> {
 }
 
 impl Canonical<'_> {
-    /// Returns the digest of the next value. Its first byte tells the kind of the value.
+    /// Returns the digest of the next value. Its first byte is the kind of the value.
     fn value(&self, scanner: &mut Scanner<'_>) -> Result<Vec<u8>, ScanError> {
         match scanner.peek() {
             b'{' => self.object(scanner),

@@ -505,8 +505,8 @@ mod tests {
             "-",
         ] {
             assert!(alone::<Value>(text).is_none(), "{text}");
-            let told = read_json::<Value>(text).unwrap_err().to_string();
-            assert_eq!(told, serde_json::from_str::<Value>(text).unwrap_err().to_string());
+            let ours = read_json::<Value>(text).unwrap_err().to_string();
+            assert_eq!(ours, serde_json::from_str::<Value>(text).unwrap_err().to_string());
         }
         assert_eq!(
             read_json::<u8>("\"x\"").unwrap_err().to_string(),

@@ -143,7 +143,7 @@ impl Broker {
             Ok(response) => {
                 let tokens = response.tokens.filter(|tokens| *tokens != Tokens::default());
                 let tokens = tokens.unwrap_or_else(|| Tokens { input, output: written(&response.content) });
-                reservation.settle(tokens);
+                reservation.charge_actual(tokens);
                 tracing::info!(
                     server = asker.server,
                     provider = ready.provider.name,
@@ -156,7 +156,7 @@ impl Broker {
             }
             Err(error) => {
                 if !error.may_have_cost() {
-                    reservation.settle(Tokens::default());
+                    reservation.charge_actual(Tokens::default());
                 }
                 Err(error.asked(&ready.provider.name, &ready.model.name))
             }

@@ -161,7 +161,7 @@ impl UsageTracker {
     }
 }
 
-/// Tokens reserved for one call. They count as used unless [`settle`](Self::settle) is called, because the cost of an
+/// Tokens reserved for one call. They count as used unless [`charge_actual`](Self::charge_actual) is called, because the cost of an
 /// aborted call is unknown.
 #[derive(Debug)]
 pub(super) struct Reservation {
@@ -179,7 +179,7 @@ impl Reservation {
     }
 
     /// Replaces the reservation by the actual usage.
-    pub(super) fn settle(mut self, used: Tokens) {
+    pub(super) fn charge_actual(mut self, used: Tokens) {
         self.used = used;
     }
 }
@@ -228,12 +228,12 @@ mod tests {
         // V-103
         let tracker = UsageTracker::new(Caps::new().tokens_per_run(100));
         let now = Instant::now();
-        tracker.reserve("s", now, 10, 50).unwrap().settle(used(20, 50));
+        tracker.reserve("s", now, 10, 50).unwrap().charge_actual(used(20, 50));
         // 30 are left, of which 10 are read.
         let second = tracker.reserve("s", now, 10, 50).unwrap();
         assert_eq!(second.output(), 20);
         assert_eq!(refused(&tracker, now, 1), Cap::TokensPerRun);
-        second.settle(used(10, 19));
+        second.charge_actual(used(10, 19));
         assert_eq!(refused(&tracker, now, 1), Cap::TokensPerRun);
         assert_eq!(tracker.reserve("s", now, 0, 50).unwrap().output(), 1);
         // Another server has its own.
@@ -244,7 +244,7 @@ mod tests {
     fn usage_beyond_the_limit_counts_too() {
         let tracker = UsageTracker::new(Caps::new().tokens_per_run(100));
         let now = Instant::now();
-        tracker.reserve("s", now, 1, 10).unwrap().settle(used(u64::MAX, u64::MAX));
+        tracker.reserve("s", now, 1, 10).unwrap().charge_actual(used(u64::MAX, u64::MAX));
         assert_eq!(refused(&tracker, now, 0), Cap::TokensPerRun);
         assert_eq!(tracker.usage("s", now).input_tokens, u64::MAX);
     }
@@ -253,9 +253,9 @@ mod tests {
     fn an_hour_ends() {
         let tracker = UsageTracker::new(Caps::new().tokens_per_hour(100));
         let start = Instant::now();
-        tracker.reserve("s", start, 1, 10).unwrap().settle(used(50, 40));
+        tracker.reserve("s", start, 1, 10).unwrap().charge_actual(used(50, 40));
         let soon = start + Duration::from_secs(59);
-        tracker.reserve("s", soon, 1, 5).unwrap().settle(used(5, 5));
+        tracker.reserve("s", soon, 1, 5).unwrap().charge_actual(used(5, 5));
         assert_eq!(refused(&tracker, soon, 1), Cap::TokensPerHour);
         // An hour after the last call, nothing of the first minute has expired too early.
         assert_eq!(refused(&tracker, soon + Duration::from_secs(3600), 1), Cap::TokensPerHour);
@@ -275,7 +275,7 @@ mod tests {
         let second = tracker.reserve("s", now, 0, 1).unwrap();
         assert_eq!(refused(&tracker, now, 0), Cap::CallsAtOnce);
         drop(first);
-        tracker.reserve("s", now, 0, 1).unwrap().settle(used(0, 0));
+        tracker.reserve("s", now, 0, 1).unwrap().charge_actual(used(0, 0));
         assert_eq!(refused(&tracker, now, 0), Cap::CallsPerHour);
         drop(second);
         assert!(tracker.reserve("s", now + KEPT, 0, 1).is_ok());

@@ -95,7 +95,7 @@ pub struct Remembered {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// When the answer expires.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "moment")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "time_text")]
     pub expires: Option<SystemTime>,
     /// Unknown members, kept unchanged.
     #[serde(flatten)]
@@ -309,7 +309,7 @@ fn put(
 }
 
 /// Serializes a time as text.
-mod moment {
+mod time_text {
     use super::{Deserialize, Deserializer, Serializer, SystemTime, parse_rfc3339, rfc3339};
 
     #[expect(clippy::ref_option, reason = "the signature is serde's")]

@@ -6,9 +6,7 @@ use bowline_types::{
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use super::rules::Action;
@@ -26,35 +24,6 @@ pub trait Gate: Send + Sync {
 impl<G: Gate + ?Sized> Gate for Arc<G> {
     fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
         (**self).ask(question)
-    }
-}
-
-/// Asks several gates at once. The first answer counts, and the question is withdrawn from the others.
-#[derive(Clone)]
-pub struct FirstOf(Vec<Arc<dyn Gate>>);
-
-/// Returns a gate that asks all `gates` at once; the first answer counts.
-pub fn first_of(gates: impl IntoIterator<Item = Arc<dyn Gate>>) -> FirstOf {
-    FirstOf(gates.into_iter().collect())
-}
-
-impl Gate for FirstOf {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
-        let mut asked: Vec<_> = self.0.iter().map(|gate| gate.ask(question.clone())).collect();
-        Box::pin(poll_fn(move |context| {
-            let answers = asked.iter_mut().map(|asked| asked.as_mut().poll(context));
-            let answer = answers.into_iter().find(Poll::is_ready);
-            if answer.is_some() {
-                asked.clear();
-            }
-            answer.unwrap_or(Poll::Pending)
-        }))
-    }
-}
-
-impl fmt::Debug for FirstOf {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("FirstOf").field(&self.0.len()).finish()
     }
 }
 
@@ -103,6 +72,13 @@ pub enum Question {
         origin: String,
         /// The command or URL to approve, one item per line.
         description: Vec<String>,
+    },
+    /// May a browser that only looks at the page of the inspector act there, too?
+    Control {
+        /// The number of the browser's key.
+        key: u64,
+        /// The digits that the page shows, so that the person knows which browser asks.
+        digits: String,
     },
     /// Allow this tool call?
     Call {
@@ -208,9 +184,10 @@ pub enum Question {
 }
 
 impl Question {
-    /// Returns the server that the question is about.
+    /// Returns the server that the question is about. A question about the inspector names that.
     pub fn server(&self) -> &str {
         match self {
+            Self::Control { .. } => "inspector",
             Self::Start { server, .. }
             | Self::Call { server, .. }
             | Self::Access { server, .. }
@@ -234,6 +211,7 @@ impl Question {
             | Self::Sample { why, .. }
             | Self::Roots { why, .. } => Some(why),
             Self::Start { .. }
+            | Self::Control { .. }
             | Self::Changed { .. }
             | Self::New { .. }
             | Self::SampleResult { .. }
@@ -251,6 +229,7 @@ impl Question {
             | Self::Visit { .. }
             | Self::Roots { .. } => true,
             Self::Start { .. }
+            | Self::Control { .. }
             | Self::Call { .. }
             | Self::Access { .. }
             | Self::Changed { .. }
@@ -324,50 +303,4 @@ pub enum Edit {
     Result(Box<CreateMessageResult>),
     /// The fields of a [`Question::Form`].
     Form(RawMap),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    /// Never answers, and counts how often its question is withdrawn.
-    #[derive(Default)]
-    struct Silent(Arc<AtomicUsize>);
-
-    struct Withdrawn(Arc<AtomicUsize>);
-
-    impl Drop for Withdrawn {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    impl Gate for Silent {
-        fn ask(&self, _: Question) -> BoxFuture<'_, Verdict> {
-            let withdrawn = Withdrawn(Arc::clone(&self.0));
-            Box::pin(async move {
-                let _withdrawn = withdrawn;
-                std::future::pending().await
-            })
-        }
-    }
-
-    struct Declines;
-
-    impl Gate for Declines {
-        fn ask(&self, _: Question) -> BoxFuture<'_, Verdict> {
-            Box::pin(std::future::ready(Verdict::decline()))
-        }
-    }
-
-    #[tokio::test]
-    async fn the_first_answer_counts_and_the_others_are_withdrawn() {
-        let withdrawn = Arc::new(AtomicUsize::new(0));
-        let silent: Arc<dyn Gate> = Arc::new(Silent(Arc::clone(&withdrawn)));
-        let gate = first_of([silent, Arc::new(Declines)]);
-        let question = Question::Changed { server: "a".into(), tool: "b".into(), diff: String::new() };
-        assert_eq!(gate.ask(question).await, Verdict::decline());
-        assert_eq!(withdrawn.load(Ordering::Relaxed), 1);
-    }
 }

@@ -27,6 +27,9 @@ pub(super) fn refusal(question: &Question) -> String {
             visible(server),
             visible(origin)
         ),
+        Question::Control { .. } => {
+            "only a person at the terminal of `bowline up` can let a browser act in the inspector".to_owned()
+        }
         Question::Call { tool, why, .. } => {
             let word = shell_word(&format!("{server}__{tool}"));
             let setting = if why.starts_with("rule:") {

@@ -28,9 +28,10 @@ pub use answers::{Answered, Answers, Remembered, Topic};
 pub use bowline_client::{Opener, ShownUrl, SystemOpener, UrlError, UrlWarning};
 pub use consent::{Audience, Consent, default_consent};
 pub use definition::{Definition, Digest};
-pub use gate::{Covers, Edit, FirstOf, Gate, Granted, Question, Scope, Verdict, first_of};
+pub use gate::{Covers, Edit, Gate, Granted, Question, Scope, Verdict};
 pub use guard::{
-    CallFacts, Clock, Ended, Facts, Guard, GuardBuilder, NewTools, Permit, Refusal, RefusalKind, Sampling,
+    CallFacts, Clock, Ended, Facts, Guard, GuardBuilder, NewTools, Permit, Preview, Refusal, RefusalKind,
+    Sampling, TaskFacts,
 };
 pub use headless::Headless;
 pub use limit::QuestionLimit;

@@ -83,9 +83,13 @@ impl Questions {
                  (`max_questions` in `[gateway]`)"
             );
         }
+        let (are, them) = if unanswered == 1 {
+            ("question of this server is", "it")
+        } else {
+            ("questions of this server are", "them")
+        };
         Err(format!(
-            "{unanswered} questions of this server are unanswered; answer them, wait a minute, or raise \
-             `max_questions` in `[gateway]`"
+            "{unanswered} {are} unanswered; answer {them}, wait a minute, or raise `max_questions` in `[gateway]`"
         ))
     }
 

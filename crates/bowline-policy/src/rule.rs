@@ -305,6 +305,11 @@ impl Rule {
         self
     }
 
+    /// Returns where the rule is written, if that is known.
+    pub fn written_at(&self) -> Option<&str> {
+        Some(self.origin.as_str()).filter(|origin| !origin.is_empty())
+    }
+
     /// Returns the effect of the rule.
     pub fn effect(&self) -> Effect {
         self.effect
@@ -324,7 +329,7 @@ impl Rule {
             && self.server.as_ref().is_none_or(|pattern| pattern.matches(request.server))
             && self.name.as_ref().is_none_or(|pattern| self.fits_name(pattern, request))
             && self.caller.as_ref().is_none_or(|pattern| self.fits_caller(pattern, request))
-            && self.token.hold(request.caller.token, self.effect)
+            && self.token.are_met(request.caller.token, self.effect)
             && self.fits_hints(request)
     }
 

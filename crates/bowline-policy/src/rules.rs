@@ -148,6 +148,8 @@ pub struct Decision {
     pub reason: String,
     /// Whether the rule that decided has conditions on arguments.
     pub by_arguments: bool,
+    /// The position of the rule in [`Policy::rules`], if one of them decided.
+    pub rule: Option<usize>,
 }
 
 /// An ordered list of rules, followed by a default.
@@ -197,6 +199,16 @@ impl Policy {
         self
     }
 
+    /// Returns who consents to calls that no rule decides.
+    pub fn consents(&self) -> Consent {
+        self.consent
+    }
+
+    /// Returns the rules that allow what would otherwise ask.
+    pub fn unasked(&self) -> &[Rule] {
+        &self.unasked
+    }
+
     /// Returns the rules in order.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
@@ -210,7 +222,8 @@ impl Policy {
         }
         if let Some(rule) = self.unasked.iter().find(|rule| rule.fits(request)) {
             let reason = format!("rule: {rule}");
-            return Decision { effect: Effect::Allow, by: DecidedBy::Rule, reason, by_arguments: false };
+            let (effect, by) = (Effect::Allow, DecidedBy::Rule);
+            return Decision { effect, by, reason, by_arguments: false, rule: None };
         }
         // Requests of servers (forms, URLs, sampling, roots) are not calls, and are not affected.
         let is_call = matches!(request.action, Action::Call | Action::Read | Action::Prompt);
@@ -232,13 +245,13 @@ impl Policy {
         let nothing = RawJson::empty_object();
         let mut arguments = None;
         let ambiguous = if request.action.is_about_uri() { spelling::ambiguity(request.name) } else { None };
-        for rule in &self.rules {
+        for (place, rule) in self.rules.iter().enumerate() {
             if let Some(ambiguity) = ambiguous
                 && rule.looks_at_uri(request)
             {
                 let reason = format!("the URI can be read in two ways ({ambiguity}), see rule: {rule}");
                 let (effect, by) = (Effect::Deny, DecidedBy::Check);
-                return Decision { effect, by, reason, by_arguments: false };
+                return Decision { effect, by, reason, by_arguments: false, rule: Some(place) };
             }
             if !rule.fits(request) {
                 continue;
@@ -255,6 +268,7 @@ impl Policy {
                         by: DecidedBy::Check,
                         reason,
                         by_arguments: true,
+                        rule: Some(place),
                     };
                 }
                 if !rule.fits_arguments(arguments) {
@@ -262,11 +276,12 @@ impl Policy {
                 }
             }
             let (effect, by_arguments) = (rule.effect(), rule.looks_at_arguments());
-            return Decision { effect, by: DecidedBy::Rule, reason: format!("rule: {rule}"), by_arguments };
+            let reason = format!("rule: {rule}");
+            return Decision { effect, by: DecidedBy::Rule, reason, by_arguments, rule: Some(place) };
         }
         let (effect, why) = default(request);
         let reason = format!("no rule matches, and {why}");
-        Decision { effect, by: DecidedBy::Default, reason, by_arguments: false }
+        Decision { effect, by: DecidedBy::Default, reason, by_arguments: false, rule: None }
     }
 }
 

@@ -47,18 +47,18 @@ impl TokenConditions {
     }
 
     /// Whether the token of the caller of a rule with this effect meets the conditions.
-    pub(super) fn hold(&self, token: Token<'_>, effect: Effect) -> bool {
+    pub(super) fn are_met(&self, token: Token<'_>, effect: Effect) -> bool {
         if self.is_empty() {
             return true;
         }
         match token {
             Token::None => false,
             Token::Unknown => effect != Effect::Allow,
-            Token::Verified(caller) => self.hold_for(caller, effect),
+            Token::Verified(caller) => self.are_met_by(caller, effect),
         }
     }
 
-    fn hold_for(&self, caller: &TokenCaller, effect: Effect) -> bool {
+    fn are_met_by(&self, caller: &TokenCaller, effect: Effect) -> bool {
         let matches = |pattern: &Option<Pattern>, text: Option<&str>| {
             pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| pattern.matches(text)))
         };
@@ -70,10 +70,10 @@ impl TokenConditions {
             && matches(&self.issuer, Some(caller.issuer()))
             && matches(&self.client, caller.client_id())
             && self.scopes.iter().all(has_scope)
-            && self.claims_hold(caller, effect)
+            && self.claims_match(caller, effect)
     }
 
-    fn claims_hold(&self, caller: &TokenCaller, effect: Effect) -> bool {
+    fn claims_match(&self, caller: &TokenCaller, effect: Effect) -> bool {
         if self.claims.is_empty() {
             return true;
         }

@@ -36,8 +36,8 @@ mod url;
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimRequest, Finding, Group, Key, Limits, Namespace, NodeId, Owner, Put, PutError, Record, Records,
-    StoreError, Version,
+    ClaimRequest, Depth, Finding, Group, Key, Limits, Namespace, NodeId, Owner, Page, Put, PutError, Queue,
+    Record, Records, StoreError, Version,
 };
 use futures_core::future::BoxFuture;
 
@@ -178,6 +178,21 @@ impl Records for Postgres {
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(statements::sweep(&self.pool, self.namespace.as_str(), limit))
+    }
+
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(async move {
+            // No key is empty, so all keys are after the empty text.
+            let after = after.unwrap_or_default();
+            let records = statements::scan(&self.pool, self.namespace.as_str(), after, limit).await?;
+            Ok(Page::in_key_order(records, limit))
+        })
+    }
+
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        Box::pin(
+            async move { statements::depth(&self.pool, self.namespace.as_str(), queues).await.map(Some) },
+        )
     }
 }
 

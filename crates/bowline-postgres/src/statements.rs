@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, Expect, Group, Key, NodeId, Owner, Put,
+    ClaimChange, ClaimId, ClaimRequest, Depth, DueChange, Durability, Expect, Group, Key, NodeId, Owner, Put,
     PutError, Queue, Record, StoreError, Time, TtlChange, Version,
 };
 use bytes::Bytes;
@@ -213,6 +213,41 @@ pub(crate) async fn list(
     ];
     let rows = pool.query(&statement, &parameters).await.map_err(Failure::of_read)?;
     rows.iter().map(record).collect()
+}
+
+pub(crate) async fn scan(
+    pool: &Pool,
+    namespace: &str,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<Record>, StoreError> {
+    let statement = format!(
+        "WITH {CLOCK} SELECT {COLUMNS}, (SELECT now FROM clock) FROM bowline_records r
+         WHERE r.namespace = $1 AND r.key > $2 AND r.expires > (SELECT now FROM clock) ORDER BY r.key LIMIT $3"
+    );
+    let parameters: [Parameter<'_>; 3] =
+        [(&namespace, Type::TEXT), (&after, Type::TEXT), (&count_of(limit), Type::INT8)];
+    let rows = pool.query(&statement, &parameters).await.map_err(Failure::of_read)?;
+    rows.iter().map(record).collect()
+}
+
+pub(crate) async fn depth(pool: &Pool, namespace: &str, queues: &[Queue]) -> Result<Depth, StoreError> {
+    let statement = format!(
+        "WITH {CLOCK} SELECT count(*) FILTER (WHERE r.due <= clock.now),
+             count(*) FILTER (WHERE r.due > clock.now AND r.node IS NOT NULL),
+             count(*) FILTER (WHERE r.due > clock.now AND r.node IS NULL), min(r.due), max(clock.now)
+         FROM bowline_records r, clock
+         WHERE r.namespace = $1 AND r.queue = ANY($2) AND r.due IS NOT NULL AND r.expires > clock.now"
+    );
+    let queues: Vec<&str> = queues.iter().map(Queue::as_str).collect();
+    let parameters: [Parameter<'_>; 2] = [(&namespace, Type::TEXT), (&queues, Type::TEXT_ARRAY)];
+    let rows = pool.query(&statement, &parameters).await.map_err(Failure::of_read)?;
+    let Some(row) = rows.first() else { return Ok(Depth::default()) };
+    let count = |column: usize| row.try_get::<_, i64>(column).map(|count| count.max(0).cast_unsigned());
+    let due: Option<i64> = row.try_get(3).map_err(damaged)?;
+    let now: Option<i64> = row.try_get(4).map_err(damaged)?;
+    let oldest = due.zip(now).map_or(Duration::ZERO, |(due, now)| time(now).since(time(due)));
+    Ok(Depth::new(count(0).map_err(damaged)?, count(1).map_err(damaged)?, count(2).map_err(damaged)?, oldest))
 }
 
 pub(crate) async fn count(pool: &Pool, namespace: &str, group: &Group) -> Result<u64, StoreError> {

@@ -287,12 +287,12 @@ fn read_id(span: Span, frame: &[u8]) -> Result<Option<Id>, ()> {
 /// Builds the error for an invalid frame. One that only nests too deep is answered with its id.
 fn refused(frame: &[u8], error: ScanError) -> Rejected {
     if error == ScanError::Depth {
-        let salvaged = serde_json::from_slice::<Salvaged>(frame).unwrap_or_default();
-        let answer = expects_answer(salvaged.has_method, salvaged.has_id, salvaged.has_outcome);
+        let partial = serde_json::from_slice::<PartialMessage>(frame).unwrap_or_default();
+        let answer = expects_answer(partial.has_method, partial.has_id, partial.has_outcome);
         let reason = format!("JSON nested deeper than {MAX_DEPTH} levels");
-        return Rejected { id: salvaged.id, error: RpcError::invalid_request(reason), answer };
+        return Rejected { id: partial.id, error: RpcError::invalid_request(reason), answer };
     }
-    match serde_json::from_slice::<Salvaged>(frame) {
+    match serde_json::from_slice::<PartialMessage>(frame) {
         // Only where a syntax error is, not what the members are.
         Err(error) if !error.is_data() => unreadable(error),
         _ if matches!(frame.trim_ascii_start().first(), Some(b'{' | b'[')) => {
@@ -312,46 +312,46 @@ fn unreadable(reason: impl std::fmt::Display) -> Rejected {
 
 /// What can be read of a frame whose members have the wrong type or occur twice.
 #[derive(Default)]
-struct Salvaged {
+struct PartialMessage {
     id: Option<Id>,
     has_id: bool,
     has_method: bool,
     has_outcome: bool,
 }
 
-impl<'de> Deserialize<'de> for Salvaged {
+impl<'de> Deserialize<'de> for PartialMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;
         impl<'de> Visitor<'de> for Members {
-            type Value = Salvaged;
+            type Value = PartialMessage;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Salvaged, A::Error> {
-                let mut salvaged = Salvaged::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<PartialMessage, A::Error> {
+                let mut partial = PartialMessage::default();
                 while let Some(Text(name)) = members.next_key()? {
                     match &*name {
                         "id" => {
                             let raw: &RawValue = members.next_value()?;
                             // Two ids name no request.
-                            salvaged.id =
-                                if salvaged.has_id { None } else { serde_json::from_str(raw.get()).ok() };
-                            salvaged.has_id = true;
+                            partial.id =
+                                if partial.has_id { None } else { serde_json::from_str(raw.get()).ok() };
+                            partial.has_id = true;
                         }
                         "method" => {
-                            salvaged.has_method = true;
+                            partial.has_method = true;
                             members.next_value::<IgnoredAny>()?;
                         }
                         "result" | "error" => {
-                            salvaged.has_outcome = true;
+                            partial.has_outcome = true;
                             members.next_value::<IgnoredAny>()?;
                         }
                         _ => drop(members.next_value::<IgnoredAny>()?),
                     }
                 }
-                Ok(salvaged)
+                Ok(partial)
             }
         }
         deserializer.deserialize_map(Members)

@@ -181,9 +181,7 @@ pub fn check_plain<'h>(
     values: impl IntoIterator<Item = &'h [u8]>,
     body: &str,
 ) -> Result<(), HeaderMismatch> {
-    let value = the_only(header, values)?.ok_or_else(|| HeaderMismatch::new(header, Mismatch::Missing))?;
-    let text = plain_value(value).map_err(|error| HeaderMismatch::new(header, Mismatch::Invalid(error)))?;
-    if text == body { Ok(()) } else { Err(HeaderMismatch::differs(header, text, body)) }
+    check_value(header, values, body, |value| plain_value(value).map(Cow::Borrowed))
 }
 
 /// Checks a header that may be encoded (the name) against the body.
@@ -194,13 +192,23 @@ pub fn check_encoded<'h>(
     values: impl IntoIterator<Item = &'h [u8]>,
     body: &str,
 ) -> Result<(), HeaderMismatch> {
-    let value = the_only(header, values)?.ok_or_else(|| HeaderMismatch::new(header, Mismatch::Missing))?;
-    let text = decode_value(value).map_err(|error| HeaderMismatch::new(header, Mismatch::Invalid(error)))?;
+    check_value(header, values, body, decode_value)
+}
+
+fn check_value<'h>(
+    header: &str,
+    values: impl IntoIterator<Item = &'h [u8]>,
+    body: &str,
+    decode: impl FnOnce(&'h [u8]) -> Result<Cow<'h, str>, HeaderValueError>,
+) -> Result<(), HeaderMismatch> {
+    let value =
+        single_value(header, values)?.ok_or_else(|| HeaderMismatch::new(header, Mismatch::Missing))?;
+    let text = decode(value).map_err(|error| HeaderMismatch::new(header, Mismatch::Invalid(error)))?;
     if text == body { Ok(()) } else { Err(HeaderMismatch::differs(header, &text, body)) }
 }
 
 /// Returns the value of a header that must not be repeated.
-fn the_only<'h>(
+fn single_value<'h>(
     header: &str,
     values: impl IntoIterator<Item = &'h [u8]>,
 ) -> Result<Option<&'h [u8]>, HeaderMismatch> {

@@ -103,18 +103,18 @@ mod tests {
     fn lines(input: &[u8], size: usize, limit: usize) -> Vec<String> {
         let mut lines = Lines::new(limit);
         let mut seen = Vec::new();
-        let mut tell = |line| match line {
+        let mut record = |line| match line {
             Line::Frame(frame) => seen.push(String::from_utf8_lossy(&frame).into_owned()),
             Line::TooLong => seen.push("too long".into()),
         };
         for piece in input.chunks(size) {
             lines.space().extend_from_slice(piece);
             while let Some(line) = lines.next_line() {
-                tell(line);
+                record(line);
             }
         }
         if let Some(line) = lines.rest() {
-            tell(line);
+            record(line);
         }
         seen
     }

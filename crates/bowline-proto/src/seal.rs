@@ -97,6 +97,11 @@ impl KeyRing {
         self
     }
 
+    /// Returns the key that seals.
+    pub fn current(&self) -> &Key {
+        &self.current
+    }
+
     fn keys(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.current).chain(&self.previous)
     }

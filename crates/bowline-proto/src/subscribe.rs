@@ -67,6 +67,18 @@ pub enum Subscriber {
     Http(Option<Arc<Caller>>),
 }
 
+impl Subscriber {
+    /// Fails if the token lacks one of these scopes.
+    pub fn check(&self, needed: Option<&Scopes>) -> Result<(), RpcError> {
+        let Some(needed) = needed else { return Ok(()) };
+        let is_allowed = match self {
+            Self::WithoutTokens => true,
+            Self::Http(caller) => caller.as_ref().is_some_and(|caller| caller.allows_all(needed)),
+        };
+        if is_allowed { Ok(()) } else { Err(RpcError::insufficient_scope(needed.iter())) }
+    }
+}
+
 impl From<&Extensions> for Subscriber {
     fn from(extensions: &Extensions) -> Self {
         match extensions.caller() {
@@ -135,6 +147,8 @@ pub struct Listen {
     pub client: Option<Arc<ClientView>>,
     /// The tasks of the filter that its client may see. The owner of the connection finds them.
     pub tasks: Vec<String>,
+    /// The token that must have the scopes of resources and of the tools of tasks.
+    pub subscriber: Subscriber,
 }
 
 impl Listen {
@@ -149,9 +163,18 @@ impl Listen {
         self.filter.task_ids.is_some() && profile.capabilities.has_extension(TASKS_EXTENSION)
     }
 
-    /// Requires the scopes that resources declare from the token of `subscriber`.
+    /// Returns what the access token of the request says, if the transport verified one.
+    pub fn caller(&self) -> Option<&Arc<Caller>> {
+        match &self.subscriber {
+            Subscriber::Http(caller) => caller.as_ref(),
+            Subscriber::WithoutTokens => None,
+        }
+    }
+
+    /// Requires the scopes that resources and the tools of tasks declare from the token of `subscriber`.
     pub fn require_scopes(&mut self, profile: &Profile, subscriber: &Subscriber) {
         self.access = std::mem::take(&mut self.access).with_scopes(profile, subscriber);
+        self.subscriber = subscriber.clone();
     }
 }
 
@@ -186,7 +209,7 @@ struct Listener {
     access: SubscriptionAccess,
     interest: Interest,
     /// What changed since the listener was last notified.
-    news: Interest,
+    unsent: Interest,
 }
 
 impl Listener {
@@ -201,31 +224,31 @@ impl Listener {
             return false;
         }
         match change {
-            Change::Tools => self.news.tools = true,
-            Change::Prompts => self.news.prompts = true,
-            Change::Resources => self.news.resources = true,
+            Change::Tools => self.unsent.tools = true,
+            Change::Prompts => self.unsent.prompts = true,
+            Change::Resources => self.unsent.resources = true,
             // Sub-resources are open-ended, so their number is bounded; beyond it the list itself counts as changed.
-            Change::Resource(_) if self.news.uris.len() >= MAX_URIS => {
-                self.news.resources = self.interest.resources;
+            Change::Resource(_) if self.unsent.uris.len() >= MAX_URIS => {
+                self.unsent.resources = self.interest.resources;
             }
-            Change::Resource(uri) => drop(self.news.uris.insert(uri.clone())),
+            Change::Resource(uri) => drop(self.unsent.uris.insert(uri.clone())),
         }
         true
     }
 
     fn drain(&mut self, id: Option<&Id>, out: &mut Vec<Bytes>) {
-        let news = std::mem::take(&mut self.news);
+        let unsent = std::mem::take(&mut self.unsent);
         let tag = id.map(subscription_meta);
         let params = tag.as_ref().map(|tag| raw(&format!("{{\"_meta\":{tag}}}")));
         let lists = [
-            (news.tools, Method::ToolsListChanged),
-            (news.prompts, Method::PromptsListChanged),
-            (news.resources, Method::ResourcesListChanged),
+            (unsent.tools, Method::ToolsListChanged),
+            (unsent.prompts, Method::PromptsListChanged),
+            (unsent.resources, Method::ResourcesListChanged),
         ];
         for (_, method) in lists.into_iter().filter(|(changed, _)| *changed) {
             out.push(encode::notification(method, params.as_ref()));
         }
-        for uri in news.uris {
+        for uri in unsent.uris {
             let mut params = ResourceUpdatedParams::new(uri);
             params.meta = tag.as_ref().and_then(|tag| serde_json::from_str(tag).ok());
             out.push(encode::notify(Method::ResourceUpdated, &params));
@@ -301,7 +324,7 @@ impl Subscriptions {
         if listener.interest.uris != *uris {
             listener.interest.uris.clone_from(uris);
             listener
-                .news
+                .unsent
                 .uris
                 .retain(|changed| uris.iter().any(|known| uri::is_sub_resource(known, changed)));
             self.turned = true;
@@ -315,7 +338,7 @@ impl Subscriptions {
             return;
         };
         let access = std::mem::take(&mut listener.access).with_scopes(profile, subscriber);
-        listener.news.uris.retain(|uri| access.check(uri).is_ok());
+        listener.unsent.uris.retain(|uri| access.check(uri).is_ok());
         listener.access = access;
     }
 
@@ -323,7 +346,7 @@ impl Subscriptions {
     pub fn unsubscribe(&mut self, uri: &str) {
         if let Some(listener) = &mut self.legacy {
             self.turned |= listener.interest.uris.remove(uri);
-            listener.news.uris.remove(uri);
+            listener.unsent.uris.remove(uri);
         }
     }
 
@@ -368,7 +391,7 @@ impl Subscriptions {
         let granted = serde_json::to_string(&granted).unwrap_or_default();
         let params = raw(&format!("{{\"_meta\":{},\"notifications\":{granted}}}", subscription_meta(&id)));
         self.turned |= !interest.uris.is_empty();
-        self.listens.push((id, Listener { access: access.clone(), interest, news: Interest::default() }));
+        self.listens.push((id, Listener { access: access.clone(), interest, unsent: Interest::default() }));
         Some(encode::notification(Method::SubscriptionsAcknowledged, Some(&params)))
     }
 

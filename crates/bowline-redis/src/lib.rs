@@ -39,8 +39,9 @@ mod url;
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, Expect, Finding, Group, Key, Limits,
-    Namespace, NodeId, Owner, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
+    ClaimChange, ClaimId, ClaimRequest, Depth, DueChange, Durability, Expect, Finding, Group, Key, Limits,
+    Namespace, NodeId, Owner, Page, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange,
+    Version,
 };
 use futures_core::future::BoxFuture;
 use redis::{Script, ScriptInvocation, Value};
@@ -140,6 +141,8 @@ struct Scripts {
     renew: Script,
     touch: Script,
     sweep: Script,
+    scan: Script,
+    depth: Script,
 }
 
 macro_rules! script {
@@ -163,6 +166,8 @@ impl Scripts {
             renew: script!("renew"),
             touch: script!("touch"),
             sweep: script!("sweep"),
+            scan: script!("scan"),
+            depth: script!("depth"),
         }
     }
 }
@@ -392,6 +397,24 @@ impl Records for Redis {
             let mut call = self.call(&self.scripts.sweep);
             call.arg(limit);
             Ok(usize::try_from(count_of(&self.write(call).await?)?).unwrap_or(usize::MAX))
+        })
+    }
+
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(async move {
+            let mut call = self.call(&self.scripts.scan);
+            call.arg(after.unwrap_or("0")).arg(limit.max(1));
+            reply::page(self.read(call).await?)
+        })
+    }
+
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        Box::pin(async move {
+            let mut call = self.call(&self.scripts.depth);
+            for queue in queues {
+                call.arg(queue.as_str());
+            }
+            reply::depth(&self.read(call).await?).map(Some)
         })
     }
 }

@@ -1,8 +1,11 @@
 //! Reads what the scripts return.
 
-use bowline_store::{ClaimId, Group, Key, NodeId, Owner, Queue, Record, StoreError, Time, Version};
+use bowline_store::{
+    ClaimId, Depth, Group, Key, NodeId, Owner, Page, Queue, Record, StoreError, Time, Version,
+};
 use bytes::Bytes;
 use redis::Value;
+use std::time::Duration;
 
 fn damaged(what: &str) -> StoreError {
     StoreError::invalid(format!("a record in Redis cannot be read: {what}"))
@@ -48,6 +51,25 @@ fn record(fields: Vec<Value>, now: Time) -> Result<Record, StoreError> {
         record.group = Some(Group::new(text(&group, "group")?).map_err(|error| damaged(&error.to_string()))?);
     }
     Ok(record)
+}
+
+/// Where the next page begins, and the records of this one.
+pub(crate) fn page(reply: Value) -> Result<Page, StoreError> {
+    let Value::Array(items) = reply else { return Err(damaged("the reply is not a list")) };
+    let [next, found] = <[Value; 2]>::try_from(items).map_err(|_| damaged("wrong number of parts"))?;
+    let next = text(&next, "cursor")?;
+    let records = records(found)?.into_iter().flatten().collect();
+    Ok(Page::new(records, (next != "0").then(|| next.to_owned())))
+}
+
+/// Counts and a time.
+pub(crate) fn depth(reply: &Value) -> Result<Depth, StoreError> {
+    let Value::Array(items) = reply else { return Err(damaged("the reply is not a list")) };
+    let count = |place: usize| match items.get(place) {
+        Some(Value::Int(count)) => Ok(count.max(&0).cast_unsigned()),
+        _ => Err(damaged("a count is not a number")),
+    };
+    Ok(Depth::new(count(0)?, count(1)?, count(2)?, Duration::from_millis(count(3)?)))
 }
 
 /// Pairs of keys and claims.

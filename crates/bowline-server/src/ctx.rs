@@ -225,6 +225,8 @@ impl Ctx {
             Ok(answer) => answer.decode().map_err(|error| {
                 Error::invalid_params(format!("the client sent an invalid answer: {error}"))
             }),
+            // Not an answer: this side could not ask, such as without its store.
+            Err(error) if error.retry_after().is_some() => Err(Error::rpc(error)),
             Err(error) => Err(Error::tool(format!("the client answered with an error: {}", error.message))),
         }
     }
@@ -430,7 +432,7 @@ impl Ctx {
     /// a waste.
     ///
     /// Only HTTP in 2025-11-25 has this; elsewhere nothing happens.
-    pub fn hang_up(&self) {
+    pub fn close_stream(&self) {
         self.inner.notifier.emit(CallNotification::CloseStream);
     }
 
@@ -503,6 +505,15 @@ impl Ctx {
             return Ok(());
         }
         Err(self.inner.log.sleep(left).await.into())
+    }
+
+    /// Waits, in a task always by ending the round. The time is not recorded: a wait that was interrupted begins again.
+    pub(crate) async fn pause(&self, time: std::time::Duration) -> Result<()> {
+        if self.inner.log.attempt().is_none() {
+            tokio::time::sleep(time).await;
+            return Ok(());
+        }
+        Err(self.inner.log.sleep(time).await)
     }
 
     /// Returns a name for a step of this call that no other call has: an idempotency key for another system. It is the same

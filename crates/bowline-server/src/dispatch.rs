@@ -1,7 +1,15 @@
 //! Dispatches calls: finds the tool, resource or prompt that a call names, and runs it.
 
+mod errors;
 #[cfg(feature = "tasks")]
-use crate::tasks::{Admission, Attempt, Loaded, Submission, Table, is_task_method};
+mod task_call;
+
+pub(crate) use errors::rpc_error;
+#[cfg(feature = "tasks")]
+pub(crate) use task_call::RoundEnd;
+
+#[cfg(feature = "tasks")]
+use crate::tasks::{Admission, Table, is_task_method};
 use crate::{
     Ctx, Error,
     complete::CompletionRequest,
@@ -20,17 +28,18 @@ use crate::{
     transport::unix_time,
     url_elicitation,
 };
-#[cfg(feature = "tasks")]
-use bowline_proto::{params::Params, replay::Replay};
 use bowline_proto::{
     replay::{OpenQuestions, check_size},
     server::{CacheHint, Profile},
     service::{BoxFuture, Call, Chain, ClientView, MethodName, Notifier, Outcome, Reply, Service},
 };
 use bowline_types::{
-    CallToolResult, CompleteParams, CompleteResult, ContentBlock, Era, GetPromptParams, Method, RawJson,
-    Reference, RpcError,
+    CallToolResult, CompleteParams, CompleteResult, Era, GetPromptParams, Method, RawJson, Reference,
+    RpcError,
 };
+#[cfg(feature = "tasks")]
+use errors::not_a_task;
+use errors::{call_panicked, panicked, read_error, returned, tool_error};
 use std::{
     fmt,
     future::{Future, poll_fn, ready},
@@ -50,19 +59,10 @@ pub(crate) struct Core {
     pub(crate) page_size: usize,
     /// Called for each message between the server and its clients.
     pub(crate) on_message: Option<OnMessage>,
+    /// The tasks of a backend that clients can subscribe to.
+    pub(crate) backend_tasks: Option<Arc<dyn crate::BackendTasks>>,
     #[cfg(feature = "tasks")]
     pub(crate) tasks: Option<Arc<Table>>,
-}
-
-/// How the round of a handler ended.
-#[cfg(feature = "tasks")]
-pub(crate) enum RoundEnd {
-    /// With the outcome of the call, or with questions.
-    Outcome(Outcome),
-    /// The handler goes on as a task.
-    Detaches(Replay),
-    /// The handler goes on after this time.
-    Sleeps { time: std::time::Duration, replay: Replay },
 }
 
 impl Core {
@@ -219,7 +219,7 @@ impl Core {
 
     fn end_tool(&self, tool: &ReadyTool, done: Result<CallToolResult, Error>, ctx: &Ctx) -> Outcome {
         let (name, client) = (&tool.name, ctx.client());
-        let result = match self.settle(done, ctx, name) {
+        let result = match self.finish_or_ask(done, ctx, name) {
             Ok(Finished::Asks(asked)) => return needs_input(asked),
             #[cfg(feature = "tasks")]
             Ok(Finished::Detaches(_) | Finished::Sleeps { .. }) => Err(not_a_task(name)),
@@ -378,7 +378,7 @@ impl Core {
                 Finished::Detaches(_) | Finished::Sleeps { .. } => return Err(not_a_task(name)),
             },
         };
-        self.settle(done, ctx, name)
+        self.finish_or_ask(done, ctx, name)
     }
 
     async fn await_handler<T>(
@@ -396,7 +396,12 @@ impl Core {
     }
 
     /// Returns the result of a handler, or the questions that its error contains.
-    fn settle<T>(&self, done: Result<T, Error>, ctx: &Ctx, name: &str) -> Result<Finished<T>, RpcError> {
+    fn finish_or_ask<T>(
+        &self,
+        done: Result<T, Error>,
+        ctx: &Ctx,
+        name: &str,
+    ) -> Result<Finished<T>, RpcError> {
         let Err(error) = done else { return Ok(Finished::Done(done)) };
         match error.into_kind() {
             Kind::Visit(pages) => match url_elicitation::required(pages, ctx.client(), ctx.log_of_round()) {
@@ -462,151 +467,6 @@ impl Core {
             Finished::Detaches(_) | Finished::Sleeps { .. } => Err(not_a_task("the completion")),
         }
     }
-}
-
-/// Only tools become tasks, and only those that say so.
-#[cfg(feature = "tasks")]
-fn not_a_task(name: &str) -> RpcError {
-    RpcError::internal(format!("`{name}` cannot become a task"))
-}
-
-/// Calls that become tasks.
-#[cfg(feature = "tasks")]
-impl Core {
-    /// Answers a call of a tool that is or may become a task.
-    async fn call_as_task(
-        self: &Arc<Self>,
-        tool: Arc<ReadyTool>,
-        mut call: Call,
-        notifier: Notifier,
-        admission: Admission,
-    ) -> Outcome {
-        let (Some(table), Some(task)) = (&self.tasks, &tool.task) else {
-            return Outcome::Failed(not_a_task(&tool.name));
-        };
-        let submission = Submission { core: self, tool: &tool, task, call: &call.clone(), ttl: None };
-        let submitted = match admission {
-            Admission::AtOnce(ttl) => {
-                if let Err(error) = call.replay.redeem(&self.profile.consumed, unix_time) {
-                    return Outcome::Failed(error);
-                }
-                table.submit(Submission { ttl, ..submission }, &call.replay, None).await
-            }
-            Admission::Inline | Admission::After(_) | Admission::Later => {
-                let ctx = match self.begin(&mut call, notifier) {
-                    Ok(ctx) => ctx,
-                    Err(error) => return Outcome::Failed(error),
-                };
-                if admission == Admission::Later {
-                    ctx.log_of_round().may_detach();
-                }
-                let arguments = match call.params.arguments() {
-                    Ok(arguments) => arguments.unwrap_or_else(RawJson::empty_object),
-                    Err(error) => return Outcome::Failed(error),
-                };
-                let round = Arc::clone(self).plain_round(Arc::clone(&tool), ctx.clone(), arguments);
-                let mut round: BoxFuture<'static, RoundEnd> = Box::pin(round);
-                let end = match admission {
-                    Admission::After(time) => match tokio::time::timeout(time, &mut round).await {
-                        Ok(end) => end,
-                        Err(_) => match table.hand_over(submission, &ctx, round).await {
-                            Ok(accepted) => return accepted,
-                            // The record cannot be written: the call goes on as a plain call.
-                            Err(round) => round.await,
-                        },
-                    },
-                    _ => round.await,
-                };
-                match end {
-                    RoundEnd::Outcome(outcome) => return outcome,
-                    RoundEnd::Detaches(replay) => table.submit(submission, &replay, None).await,
-                    RoundEnd::Sleeps { .. } => Err(not_a_task(&tool.name)),
-                }
-            }
-        };
-        submitted.unwrap_or_else(Outcome::Failed)
-    }
-
-    /// Runs a handler that may become a task.
-    async fn plain_round(self: Arc<Self>, tool: Arc<ReadyTool>, ctx: Ctx, arguments: RawJson) -> RoundEnd {
-        let round = async {
-            let running = tool.call(ctx.clone(), arguments);
-            self.end_round(&tool, &ctx, running, true).await
-        };
-        let on_panic = || RoundEnd::Outcome(Outcome::Failed(panicked(&tool.name)));
-        catch_panic(round).await.unwrap_or_else(on_panic)
-    }
-
-    /// Runs one round of a task. Attempts pass no middleware, but the guard and the scopes of the tool are checked again.
-    pub(crate) async fn run_round(self: &Arc<Self>, attempt: &Arc<Attempt>, loaded: Loaded) -> RoundEnd {
-        let Loaded { record, input, replay } = loaded;
-        let name = record.tool.clone();
-        let round = async {
-            let failed = |error| RoundEnd::Outcome(Outcome::Failed(error));
-            let params = match task_params(&record, &input) {
-                Ok(params) => params,
-                Err(error) => return failed(error),
-            };
-            let client = Arc::new(record.caller.to_client());
-            let mut call = Call::new(Method::CallTool, params.clone(), Arc::clone(&client));
-            if let Some(token) = &record.caller.token {
-                call.extensions.insert(Arc::new(token.to_caller()));
-            }
-            let tool = match self.find_tool(&call) {
-                Ok(tool) => tool,
-                Err(error) => return failed(error),
-            };
-            let log = Log::new(replay);
-            log.enter(attempt);
-            let notifier = Notifier::new(Arc::clone(attempt) as _);
-            let ctx = Ctx::new(client, params, notifier, self.registry.clone(), log, call.extensions);
-            let running = tool.call(ctx.clone(), input);
-            self.end_round(&tool, &ctx, running, false).await
-        };
-        let on_panic = || RoundEnd::Outcome(Outcome::Failed(panicked(&name)));
-        catch_panic(round).await.unwrap_or_else(on_panic)
-    }
-
-    /// Polls a handler to the end of its round. Plain rounds have the limits of plain calls.
-    async fn end_round(
-        &self,
-        tool: &ReadyTool,
-        ctx: &Ctx,
-        running: Running<CallToolResult>,
-        is_plain: bool,
-    ) -> RoundEnd {
-        let done = match running {
-            Running::Ready(done) => done,
-            Running::Pending(future) => match Round::new(future, ctx.log_of_round()).await {
-                Finished::Done(done) => done,
-                // The call may have become a task while it ran.
-                Finished::Asks(asked) if is_plain && ctx.task_id().is_none() => {
-                    return RoundEnd::Outcome(match self.asks::<()>(asked, &tool.name, ctx.client()) {
-                        Ok(Finished::Asks(asked)) => needs_input(asked),
-                        Ok(_) => Outcome::Failed(not_a_task(&tool.name)),
-                        Err(error) => Outcome::Failed(error),
-                    });
-                }
-                Finished::Asks(asked) => return RoundEnd::Outcome(needs_input(asked)),
-                Finished::Detaches(replay) => return RoundEnd::Detaches(replay),
-                Finished::Sleeps { time, replay } => return RoundEnd::Sleeps { time, replay },
-            },
-        };
-        RoundEnd::Outcome(self.end_tool(tool, done, ctx))
-    }
-}
-
-/// Returns the params of a task's call, as its handler sees them.
-#[cfg(feature = "tasks")]
-fn task_params(record: &bowline_proto::task::TaskRecord, input: &RawJson) -> Result<Params, RpcError> {
-    let wrong = |error: serde_json::Error| RpcError::internal(error.to_string());
-    let mut params = bowline_types::RawMap::new();
-    params.insert("name", RawJson::of(&record.tool).map_err(wrong)?);
-    params.insert("arguments", input.clone());
-    if let Some(meta) = &record.caller.meta {
-        params.insert("_meta", meta.clone());
-    }
-    Params::parse(RawJson::of(&params).map_err(wrong)?)
 }
 
 /// The state of a tool call after its first poll.
@@ -723,69 +583,8 @@ async fn catch_panic<T>(call: impl Future<Output = T>) -> Option<T> {
     finished.await
 }
 
-fn call_panicked() -> RpcError {
-    RpcError::internal("the call panicked")
-}
-
 fn needs_input(asked: OpenQuestions) -> Outcome {
     Outcome::NeedsInput(Box::new(asked))
-}
-
-fn panicked(name: &str) -> RpcError {
-    RpcError::internal(format!("`{name}` panicked"))
-}
-
-fn returned(name: &str, reason: &str) -> RpcError {
-    RpcError::internal(format!("`{name}` returned an invalid result: {reason}"))
-}
-
-/// Returns the error of a failed handler as a tool result.
-fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcError> {
-    let text = error.to_string();
-    match error.into_kind() {
-        Kind::Rpc(error) => Err(error),
-        // 2026-07-28 has an error code for this; in older revisions the model is informed.
-        Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
-            Err(RpcError::missing_capability(&needed))
-        }
-        Kind::Tool(_)
-        | Kind::Other(_)
-        | Kind::Arguments(_)
-        | Kind::NotFound(_)
-        | Kind::Missing { .. }
-        | Kind::Visit(_)
-        | Kind::Suspended => {
-            let mut result = CallToolResult::new().content(vec![ContentBlock::text(text)]);
-            result.is_error = Some(true);
-            Ok(result)
-        }
-    }
-}
-
-/// Returns the error of a failed handler for other requests than tool calls.
-pub(crate) fn rpc_error(error: Error, client: &ClientView) -> RpcError {
-    let text = error.to_string();
-    match error.into_kind() {
-        Kind::Rpc(error) => error,
-        Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
-            RpcError::missing_capability(&needed)
-        }
-        Kind::Arguments(_) | Kind::NotFound(_) => RpcError::invalid_params(text),
-        Kind::Tool(_) | Kind::Other(_) | Kind::Missing { .. } | Kind::Visit(_) | Kind::Suspended => {
-            RpcError::internal(text)
-        }
-    }
-}
-
-/// Returns what a failed read reports.
-fn read_error(error: Error, client: &ClientView, uri: &str) -> RpcError {
-    match error.into_kind() {
-        Kind::NotFound(None) => RpcError::resource_not_found(uri),
-        Kind::NotFound(Some(message)) => {
-            RpcError { message: message.into(), ..RpcError::resource_not_found(uri) }
-        }
-        kind => rpc_error(kind.into(), client),
-    }
 }
 
 impl fmt::Debug for Core {

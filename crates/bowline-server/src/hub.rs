@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// Receives notifications of changes: a connection.
 pub trait Listener: Send + Sync {
     /// Records a change. Must not block.
-    fn hear(&self, change: &Change);
+    fn on_change(&self, change: &Change);
 }
 
 /// The connections of one server.
@@ -55,17 +55,17 @@ struct Listeners {
     known: Vec<Weak<dyn Listener>>,
     /// The number of entries that may be dead.
     gone: usize,
-    /// At how many the dead ones are looked for.
-    crowded: usize,
+    /// The number of entries at which dead ones are removed.
+    clean_at: usize,
 }
 
 impl Listeners {
-    /// Forgets the dead ones. Their memory is not given back before.
-    fn tidy(&mut self) {
+    /// Removes entries of dropped listeners, whose memory is not freed before.
+    fn remove_dropped(&mut self) {
         self.known.retain(|known| known.strong_count() > 0);
         let alive = self.known.len();
         self.known.shrink_to(alive * 2);
-        (self.gone, self.crowded) = (0, (alive * 2).max(64));
+        (self.gone, self.clean_at) = (0, (alive * 2).max(64));
     }
 }
 
@@ -74,8 +74,8 @@ impl Hub {
     pub(crate) fn join(&self, listener: &Arc<dyn Listener>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         // Only when their number has doubled, so that joining costs the same however many there are.
-        if listeners.known.len() >= listeners.crowded {
-            listeners.tidy();
+        if listeners.known.len() >= listeners.clean_at {
+            listeners.remove_dropped();
         }
         listeners.known.push(Arc::downgrade(listener));
     }
@@ -86,14 +86,14 @@ impl Hub {
         listeners.gone += 1;
         // Cleans up only when half of them are gone, for the same reason.
         if listeners.gone * 2 >= listeners.known.len() {
-            listeners.tidy();
+            listeners.remove_dropped();
         }
     }
 
     /// Returns the resources that any connection has subscribed to.
     pub(crate) fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
         let watch = self.watch.get_or_init(|| watch::Sender::new(Arc::default()));
-        self.tell_wanted(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+        self.publish_wanted(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
         watch.subscribe()
     }
 
@@ -103,7 +103,7 @@ impl Hub {
     }
 
     /// Replaces the subscriptions of one connection.
-    pub(crate) fn want(self: &Arc<Self>, before: &BTreeSet<String>, now: &BTreeSet<String>) {
+    pub(crate) fn replace_subscriptions(self: &Arc<Self>, before: &BTreeSet<String>, now: &BTreeSet<String>) {
         if before == now {
             return;
         }
@@ -120,7 +120,7 @@ impl Hub {
             }
         }
         // Called under the lock, so that the last call has the last set.
-        self.tell_wanted(&wanted);
+        self.publish_wanted(&wanted);
         let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         if !followers.is_empty() {
             let (all, updates) = (wanted.keys().cloned().collect(), Updates { hub: Arc::downgrade(self) });
@@ -128,7 +128,7 @@ impl Hub {
         }
     }
 
-    fn tell_wanted(&self, wanted: &BTreeMap<String, usize>) {
+    fn publish_wanted(&self, wanted: &BTreeMap<String, usize>) {
         if let Some(watch) = self.watch.get() {
             watch.send_replace(Arc::new(wanted.keys().cloned().collect()));
         }
@@ -142,7 +142,7 @@ impl Hub {
             listeners.known.iter().filter_map(Weak::upgrade).collect()
         };
         for listener in listeners {
-            listener.hear(change);
+            listener.on_change(change);
         }
     }
 }
@@ -159,10 +159,10 @@ mod tests {
 
     /// Records the changes it receives.
     #[derive(Default)]
-    struct Ear(Mutex<Vec<String>>);
+    struct Recorder(Mutex<Vec<String>>);
 
-    impl Listener for Ear {
-        fn hear(&self, change: &Change) {
+    impl Listener for Recorder {
+        fn on_change(&self, change: &Change) {
             self.0.lock().unwrap().push(format!("{change:?}"));
         }
     }
@@ -170,32 +170,32 @@ mod tests {
     #[test]
     fn a_subscription_listener_sees_all_filters_and_can_notify() {
         let hub = Arc::new(Hub::default());
-        let (note, told) = std::sync::mpsc::channel();
+        let (note, calls) = std::sync::mpsc::channel();
         hub.follow(Box::new(move |all, updates| note.send((all.clone(), updates.clone())).unwrap()));
         let set = |uris: &[&str]| uris.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         // One client subscribes to both, another to the second; then the first leaves.
-        hub.want(&set(&[]), &set(&["a:1", "a:2"]));
-        hub.want(&set(&[]), &set(&["a:2"]));
-        hub.want(&set(&["a:1", "a:2"]), &set(&[]));
-        let told: Vec<_> = told.try_iter().collect();
-        let all: Vec<_> = told.iter().map(|(all, _)| all.clone()).collect();
+        hub.replace_subscriptions(&set(&[]), &set(&["a:1", "a:2"]));
+        hub.replace_subscriptions(&set(&[]), &set(&["a:2"]));
+        hub.replace_subscriptions(&set(&["a:1", "a:2"]), &set(&[]));
+        let calls: Vec<_> = calls.try_iter().collect();
+        let all: Vec<_> = calls.iter().map(|(all, _)| all.clone()).collect();
         assert_eq!(all, [set(&["a:1", "a:2"]), set(&["a:1", "a:2"]), set(&["a:2"])]);
 
-        let ear = Arc::new(Ear::default());
-        let listener: Arc<dyn Listener> = ear.clone();
+        let recorder = Arc::new(Recorder::default());
+        let listener: Arc<dyn Listener> = recorder.clone();
         hub.join(&listener);
-        let (_, updates) = &told[0];
+        let (_, updates) = &calls[0];
         updates.resource_updated("a:2");
-        assert_eq!(*ear.0.lock().unwrap(), [r#"Resource("a:2")"#]);
+        assert_eq!(*recorder.0.lock().unwrap(), [r#"Resource("a:2")"#]);
         drop(hub);
         updates.resource_updated("a:2");
-        assert_eq!(ear.0.lock().unwrap().len(), 1, "nobody is told of a server that is gone");
+        assert_eq!(recorder.0.lock().unwrap().len(), 1, "nobody is notified of a server that is gone");
     }
 
     struct Member(Arc<Hub>);
 
     impl Listener for Member {
-        fn hear(&self, _: &Change) {}
+        fn on_change(&self, _: &Change) {}
     }
 
     impl Drop for Member {

@@ -31,6 +31,7 @@
 //! [`transport`] is what transports are built from.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod backend_tasks;
 mod complete;
 mod connection;
 mod contents;
@@ -70,6 +71,7 @@ mod toolset;
 pub mod transport;
 mod url_elicitation;
 
+pub use backend_tasks::{BackendTasks, SendTask};
 pub use bowline_proto::{
     caller::Caller,
     scope::Scopes,
@@ -104,6 +106,6 @@ pub use server::Server;
 pub use server_handle::{Announcer, ServerHandle, TaskFollowing};
 #[cfg(feature = "tasks")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
-pub use tasks::{Task, Tasks};
+pub use tasks::{Job, JobProgress, JobStatus, Task, Tasks};
 pub use tool::{IntoTool, Tool};
 pub use toolset::{Entries, Toolset};

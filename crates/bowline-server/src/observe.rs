@@ -155,8 +155,8 @@ impl Sink for ObservedSink {
         self.inner.offer(frame);
     }
 
-    fn hang_up(&self) {
-        self.inner.hang_up();
+    fn close_stream(&self) {
+        self.inner.close_stream();
     }
 
     fn push_response(&self, id: &Id, result: &Bytes) {

@@ -9,7 +9,7 @@ use bowline_types::{
 pub(crate) fn tool_result(result: &mut CallToolResult) -> Result<(), String> {
     result.content.iter().try_for_each(block)?;
     if let Some(structured) = &result.structured_content
-        && !is_said(structured, &result.content)
+        && !is_in_text(structured, &result.content)
     {
         result.content.push(ContentBlock::text(structured.as_str()));
     }
@@ -18,13 +18,13 @@ pub(crate) fn tool_result(result: &mut CallToolResult) -> Result<(), String> {
 
 /// Returns whether the text contains everything that clients need that ignore structured content. An object may be
 /// described in other words; any other value must be in the text.
-fn is_said(structured: &RawJson, content: &[ContentBlock]) -> bool {
+fn is_in_text(structured: &RawJson, content: &[ContentBlock]) -> bool {
     if structured.is_object() {
         return !content.is_empty();
     }
     content.iter().filter_map(ContentBlock::as_text).any(|text| {
-        let told = || serde_json::from_str::<serde_json::Value>(text).ok().zip(structured.to_value().ok());
-        text == structured.as_str() || told().is_some_and(|(told, meant)| told == meant)
+        let values = || serde_json::from_str::<serde_json::Value>(text).ok().zip(structured.to_value().ok());
+        text == structured.as_str() || values().is_some_and(|(values, meant)| values == meant)
     })
 }
 

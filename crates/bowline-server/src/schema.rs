@@ -375,12 +375,12 @@ mod tests {
     #[test]
     fn an_error_for_an_invalid_choice_lists_the_choices() {
         let validator = Validator::new(&of::<Sized>(), true).unwrap();
-        let told = |value: &'static str| validator.check(&RawJson::parse(value).unwrap()).unwrap_err();
-        assert_eq!(told(r#"{"size":"Huge"}"#), r#"/size: "Huge" is not one of "Small", "Large""#);
+        let reason = |value: &'static str| validator.check(&RawJson::parse(value).unwrap()).unwrap_err();
+        assert_eq!(reason(r#"{"size":"Huge"}"#), r#"/size: "Huge" is not one of "Small", "Large""#);
         assert_eq!(
-            told(r#"{"size":"Small","other":"Huge"}"#),
+            reason(r#"{"size":"Small","other":"Huge"}"#),
             r#"/other: "Huge" is not one of "Small", "Large""#
         );
-        assert_eq!(told("{}"), r#""size" is a required property"#);
+        assert_eq!(reason("{}"), r#""size" is a required property"#);
     }
 }

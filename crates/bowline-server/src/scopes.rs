@@ -101,7 +101,21 @@ impl Snapshot {
     }
 }
 
-fn union(all: Option<Arc<Scopes>>, more: Arc<Scopes>) -> Arc<Scopes> {
+#[cfg(feature = "tasks")]
+impl crate::tasks::Table {
+    /// Returns the scopes that a request about this task needs: those that its tool declares.
+    ///
+    /// A tool that this server does not have may have declared any of the scopes with which it was called, so all count.
+    pub(crate) fn task_scopes(&self, record: &bowline_proto::task::TaskRecord) -> Option<Arc<Scopes>> {
+        let tool = self.core().and_then(|core| core.registry.snapshot().tools.get(&record.tool).cloned());
+        match tool {
+            Some(tool) => tool.scopes.clone(),
+            None => record.caller.token.as_ref().map(|token| Arc::new(token.to_caller().scopes().clone())),
+        }
+    }
+}
+
+pub(crate) fn union(all: Option<Arc<Scopes>>, more: Arc<Scopes>) -> Arc<Scopes> {
     match all {
         Some(all) => Arc::new(all.union(&more)),
         None => more,

@@ -61,6 +61,7 @@ pub struct Server {
     extensions: RawMap,
     custom: CustomHandlers,
     backend: Option<Arc<dyn Service>>,
+    backend_tasks: Option<Arc<dyn crate::BackendTasks>>,
     subscription_guard: Option<SubscriptionGuard>,
     capabilities: Option<ServerCapabilities>,
     #[cfg(feature = "tasks")]
@@ -87,6 +88,7 @@ impl Server {
             extensions: RawMap::default(),
             custom: CustomHandlers::default(),
             backend: None,
+            backend_tasks: None,
             subscription_guard: None,
             capabilities: None,
             #[cfg(feature = "tasks")]
@@ -372,6 +374,13 @@ impl Server {
         self
     }
 
+    /// Lets clients subscribe to the tasks of a [backend](Self::backend) that declares them. Default: the backend sends no changes
+    /// of tasks, and clients poll.
+    pub fn backend_tasks(mut self, tasks: impl crate::BackendTasks) -> Self {
+        self.backend_tasks = Some(Arc::new(tasks));
+        self
+    }
+
     /// Decides which resources each client may subscribe to: other subscriptions are refused, and changes of other
     /// resources are not sent. A connection waits while `guard` runs. Default: all clients may subscribe to everything.
     pub fn guard_subscriptions(
@@ -458,6 +467,7 @@ impl Server {
             list_cache: self.list_cache,
             page_size: self.page_size,
             on_message: self.on_message,
+            backend_tasks: self.backend_tasks,
             #[cfg(feature = "tasks")]
             tasks,
         });

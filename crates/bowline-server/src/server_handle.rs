@@ -1,7 +1,7 @@
 //! `ServerHandle`: a built server, which transports serve.
 
 use crate::{
-    Result, ServeError, connection,
+    Result, ServeError, backend_tasks, connection,
     dispatch::Core,
     limits::Limits,
     observe::Observer,
@@ -16,7 +16,7 @@ use bowline_proto::{
     service::{ClientView, Service},
     subscribe::{Change, Listen},
 };
-use bowline_types::{Id, Method};
+use bowline_types::{Id, Method, RpcError};
 use std::{
     collections::BTreeSet,
     fmt,
@@ -98,38 +98,44 @@ impl ServerHandle {
     }
 
     /// Returns the tasks named by a subscription that its client may see: [`Listen::tasks`].
-    #[cfg_attr(
-        not(feature = "tasks"),
-        expect(clippy::unused_async, reason = "without tasks there is nothing to wait for")
-    )]
-    pub async fn visible_tasks(&self, listen: &Listen) -> Vec<String> {
+    ///
+    /// # Errors
+    ///
+    /// If the token of the client lacks the scopes of the tool of one of these tasks, or their store is not available.
+    pub async fn visible_tasks(&self, listen: &Listen) -> Result<Vec<String>, RpcError> {
+        if let Some(tasks) = &self.core.backend_tasks {
+            return Ok(tasks.visible(listen).await);
+        }
         #[cfg(feature = "tasks")]
         if let (Some(table), Some(client)) = (&self.core.tasks, &listen.client) {
-            let follower = crate::tasks::Follower::new(table, client.principal.clone());
+            let follower =
+                crate::tasks::Follower::new(table, client.principal.clone(), listen.subscriber.clone());
             return follower.visible(listen.task_ids()).await;
         }
-        let _ = listen;
-        Vec::new()
+        Ok(Vec::new())
     }
 
     /// Sends the changes of the tasks of a subscription to `sink`, until the returned value is dropped. `None` if there are
     /// none.
     pub fn follow_tasks(&self, listen: &Listen, id: &Id, sink: Arc<dyn Sink>) -> Option<TaskFollowing> {
+        if let Some(tasks) = self.core.backend_tasks.as_deref().filter(|_| !listen.tasks.is_empty()) {
+            return Some(backend_tasks::follow(tasks, listen, id, sink));
+        }
         #[cfg(feature = "tasks")]
         if let (Some(table), Some(client), false) =
             (&self.core.tasks, &listen.client, listen.tasks.is_empty())
         {
-            let follower = crate::tasks::Follower::new(table, client.principal.clone());
+            let follower =
+                crate::tasks::Follower::new(table, client.principal.clone(), listen.subscriber.clone());
             let send = move |frame: bytes::Bytes| sink.offer(&frame);
             return Some(TaskFollowing::spawn(follower.follow_2026(listen.tasks.clone(), id.clone(), send)));
         }
-        let _ = (listen, id, sink);
         None
     }
 
-    /// Notes which resources one connection wants to hear of, in the place of what it wanted before.
+    /// Replaces the resources that one connection is subscribed to.
     pub fn want(&self, before: &BTreeSet<String>, now: &BTreeSet<String>) {
-        self.core.registry.hub().want(before, now);
+        self.core.registry.hub().replace_subscriptions(before, now);
     }
 
     /// Notifies a listener of changes until it is dropped.
@@ -153,6 +159,13 @@ impl ServerHandle {
         }
         #[cfg(not(feature = "tasks"))]
         std::future::ready(grace).await;
+    }
+
+    /// Returns the store that keeps the tasks of this server, if it has tasks: for its [metrics](bowline_store::Store::metrics).
+    #[cfg(feature = "tasks")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+    pub fn task_store(&self) -> Option<&bowline_store::Store> {
+        self.core.tasks.as_ref().map(|table| &table.settings.store)
     }
 
     /// Serves the client that started this process.
@@ -186,7 +199,6 @@ impl ServerHandle {
 pub struct TaskFollowing(tokio::task::AbortHandle);
 
 impl TaskFollowing {
-    #[cfg(feature = "tasks")]
     pub(crate) fn spawn(following: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(tokio::spawn(following).abort_handle())
     }

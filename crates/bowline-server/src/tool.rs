@@ -48,6 +48,8 @@ pub struct Tool {
     scopes: DeclaredScopes,
     #[cfg(feature = "tasks")]
     task: Option<crate::Task>,
+    #[cfg(feature = "tasks")]
+    job: Option<Arc<dyn crate::tasks::CancelJob>>,
 }
 
 /// The source of a schema.
@@ -90,7 +92,16 @@ impl Tool {
             scopes,
             #[cfg(feature = "tasks")]
             task: None,
+            #[cfg(feature = "tasks")]
+            job: None,
         }
+    }
+
+    /// Another system does the work.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn with_job(mut self, job: Arc<dyn crate::tasks::CancelJob>) -> Self {
+        self.job = Some(job);
+        if self.task.is_none() { self.task(crate::Task::now()) } else { self }
     }
 
     /// Lets calls become tasks: the caller gets an id at once, and the result when it is there.
@@ -248,6 +259,13 @@ impl Tool {
         let run = self.run.take().ok_or_else(|| wrong("has no handler".into()))?;
         let run = if self.blocking { on_a_thread(run) } else { run };
         let at_once = !(self.input.is_derived() && self.output.is_derived()) || cfg!(debug_assertions);
+        #[cfg(feature = "tasks")]
+        let job = self.job.take();
+        #[cfg(feature = "tasks")]
+        if let (Some(_), Some(task)) = (&job, &mut self.task) {
+            // What has to be done once is a step, and looking changes nothing.
+            task.resume.get_or_insert(true);
+        }
         let tool = ReadyTool {
             name: name.clone(),
             guard: self.guard.take(),
@@ -256,6 +274,8 @@ impl Tool {
             run,
             #[cfg(feature = "tasks")]
             task: self.task.take(),
+            #[cfg(feature = "tasks")]
+            job,
             tool: self,
             prepared: OnceLock::new(),
         };
@@ -314,6 +334,9 @@ pub(crate) struct ReadyTool {
     /// How its calls become tasks, if they do.
     #[cfg(feature = "tasks")]
     pub(crate) task: Option<crate::Task>,
+    /// What cancels the work, if another system does it.
+    #[cfg(feature = "tasks")]
+    pub(crate) job: Option<Arc<dyn crate::tasks::CancelJob>>,
     run: Run,
     tool: Tool,
     /// Boxed, because it is large and most tools of a large server are never called.

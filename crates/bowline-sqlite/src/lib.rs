@@ -28,7 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_store::{
-    ClaimRequest, Finding, Group, Key, NodeId, Owner, Put, PutError, Record, Records, StoreError, Version,
+    ClaimRequest, Depth, Finding, Group, Key, NodeId, Owner, Page, Put, PutError, Queue, Record, Records,
+    StoreError, Version,
 };
 use futures_core::future::BoxFuture;
 use rusqlite::Connection;
@@ -195,5 +196,19 @@ impl Records for Sqlite {
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.write(move |connection, namespace| statements::sweep(connection, namespace, limit))
+    }
+
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        // No key is empty, so all keys are after the empty text.
+        let after = after.unwrap_or_default().to_owned();
+        let records =
+            self.read(move |connection, namespace| statements::scan(connection, namespace, &after, limit));
+        Box::pin(async move { Ok(Page::in_key_order(records.await?, limit)) })
+    }
+
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        let queues = queues.to_vec();
+        let depth = self.read(move |connection, namespace| statements::depth(connection, namespace, &queues));
+        Box::pin(async move { Ok(Some(depth.await?)) })
     }
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bowline_store::{
-    ClaimChange, ClaimId, ClaimRequest, DueChange, Expect, Group, Key, NodeId, Owner, Put, PutError, Queue,
-    Record, Time, TtlChange, Version,
+    ClaimChange, ClaimId, ClaimRequest, Depth, DueChange, Expect, Group, Key, NodeId, Owner, Put, PutError,
+    Queue, Record, Time, TtlChange, Version,
 };
 use bytes::Bytes;
 use rusqlite::types::Type;
@@ -179,6 +179,43 @@ pub(crate) fn list(
             record(row, now)
         })?;
     rows.collect()
+}
+
+pub(crate) fn scan(
+    connection: &Connection,
+    namespace: &str,
+    after: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<Record>> {
+    let now = now();
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM records WHERE namespace = ?1 AND key > ?2 AND expires > ?3 ORDER BY key LIMIT ?4"
+    ))?;
+    let rows = statement
+        .query_map(params![namespace, after, millis(now), count_of(limit)], |row| record(row, now))?;
+    rows.collect()
+}
+
+pub(crate) fn depth(connection: &Connection, namespace: &str, queues: &[Queue]) -> rusqlite::Result<Depth> {
+    let now = now();
+    let mut statement = connection.prepare_cached(
+        "SELECT count(*) FILTER (WHERE due <= ?3), count(*) FILTER (WHERE due > ?3 AND node IS NOT NULL),
+             count(*) FILTER (WHERE due > ?3 AND node IS NULL), min(due)
+         FROM records WHERE namespace = ?1 AND queue = ?2 AND due IS NOT NULL AND expires > ?3",
+    )?;
+    let mut depth = Depth::default();
+    for queue in queues {
+        statement.query_row(params![namespace, queue.as_str(), millis(now)], |row| {
+            depth.due += row.get::<_, i64>(0)?.cast_unsigned();
+            depth.held += row.get::<_, i64>(1)?.cast_unsigned();
+            depth.later += row.get::<_, i64>(2)?.cast_unsigned();
+            if let Some(due) = row.get::<_, Option<i64>>(3)? {
+                depth.oldest = depth.oldest.max(now.since(time(due)));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(depth)
 }
 
 pub(crate) fn count(connection: &Connection, namespace: &str, group: &Group) -> rusqlite::Result<u64> {

@@ -41,9 +41,11 @@ mod hints;
 pub mod kit;
 mod limits;
 mod memory;
+mod metrics;
 mod name;
 mod record;
 mod records;
+mod rekey;
 mod sealed;
 mod store;
 
@@ -53,10 +55,13 @@ pub use error::{ErrorKind, PutError, StoreError};
 pub use hints::Hints;
 pub use limits::{Limited, Limits};
 pub use memory::{Memory, MemoryBus};
+pub use metrics::{OperationTimes, StoreMetrics, TIME_BOUNDS};
 pub use name::{Group, InvalidName, Key, MAX_NAME_BYTES, Queue, Topic};
 pub use record::{ClaimId, NodeId, Owner, Record, Time, Version};
 pub use records::{
-    ClaimChange, ClaimRequest, DueChange, Durability, Expect, Held, MAX_VALUE_BYTES, Put, Records, TtlChange,
+    ClaimChange, ClaimRequest, Depth, DueChange, Durability, Expect, Held, MAX_VALUE_BYTES, Page, Put,
+    Records, TtlChange,
 };
+pub use rekey::Rekeyed;
 pub use sealed::Sealed;
 pub use store::{DEFAULT_NAMESPACE, Namespace, Reach, Store, StoreBuilder};

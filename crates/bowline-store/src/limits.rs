@@ -8,7 +8,10 @@ use futures_core::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{ClaimRequest, Group, Key, NodeId, Owner, Put, PutError, Record, Records, StoreError, Version};
+use crate::{
+    ClaimRequest, Depth, Group, Key, NodeId, Owner, Page, Put, PutError, Queue, Record, Records, StoreError,
+    Version,
+};
 
 /// How much a process asks of a store at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,5 +178,13 @@ impl Records for Limited {
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(self.write(self.inner.sweep(limit)))
+    }
+
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(self.read(self.inner.scan(after, limit)))
+    }
+
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        Box::pin(self.read(self.inner.depth(queues)))
     }
 }

@@ -11,8 +11,8 @@ use futures_core::stream::BoxStream;
 use tokio::time::Instant;
 
 use crate::{
-    Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Expect, Group, Heard, Hints, Key, Message, NodeId,
-    Owner, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
+    Bus, ClaimChange, ClaimId, ClaimRequest, Depth, DueChange, Expect, Group, Heard, Hints, Key, Message,
+    NodeId, Owner, Page, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
 };
 
 /// How many bytes of keys and values a store has by default.
@@ -357,6 +357,45 @@ impl Records for Memory {
                 rows.remove(key);
             }
             Ok(expired.len())
+        })
+    }
+
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        lazy(move || {
+            let rows = self.rows();
+            let now = self.now();
+            let after = after
+                .map(Key::new)
+                .transpose()
+                .map_err(|error| StoreError::invalid(format!("a page cannot begin there: {error}")))?;
+            let from = after.as_ref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+            let records = rows
+                .by_key
+                .range::<Key, _>((from, std::ops::Bound::Unbounded))
+                .filter(|(_, row)| row.expires > now)
+                .map(|(key, row)| row.record(key, now))
+                .take(limit);
+            Ok(Page::in_key_order(records.collect(), limit))
+        })
+    }
+
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        lazy(move || {
+            let rows = self.rows();
+            let now = self.now();
+            let mut depth = Depth::default();
+            for (due, key) in queues.iter().filter_map(|queue| rows.by_queue.get(queue)).flatten() {
+                let Some(row) = rows.live(key, now) else { continue };
+                if *due <= now {
+                    depth.due += 1;
+                    depth.oldest = depth.oldest.max(now.since(*due));
+                } else if row.owner.is_some() {
+                    depth.held += 1;
+                } else {
+                    depth.later += 1;
+                }
+            }
+            Ok(Some(depth))
         })
     }
 }

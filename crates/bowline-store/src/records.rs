@@ -46,6 +46,66 @@ pub trait Records: Send + Sync + fmt::Debug {
 
     /// Deletes at most `limit` expired records and returns how many were deleted.
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
+
+    /// Reads all records, about `limit` at a time, in any order. `after` is where an earlier page ended ([`Page::next`]).
+    ///
+    /// A record that exists from the first page to the last is read at least once. A page may be empty and not the last.
+    /// Default: fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid).
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        let _ = (after, limit);
+        Box::pin(std::future::ready(Err(StoreError::invalid("this store cannot list all of its records"))))
+    }
+
+    /// Counts what waits in these queues. Default: `None`, it cannot tell.
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        let _ = queues;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+/// Some of all records: [`Records::scan`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Page {
+    /// The records.
+    pub records: Vec<Record>,
+    /// Where the next page begins. `None` after the last one.
+    pub next: Option<String>,
+}
+
+impl Page {
+    /// Some records, and where the next ones are.
+    pub fn new(records: Vec<Record>, next: Option<String>) -> Self {
+        Self { records, next }
+    }
+
+    /// Some records in the order of their keys, of which at most `limit` were asked for.
+    pub fn in_key_order(records: Vec<Record>, limit: usize) -> Self {
+        let is_last = records.len() < limit;
+        let next = records.last().map(|record| record.key.as_str().to_owned());
+        Self { records, next: next.filter(|_| !is_last) }
+    }
+}
+
+/// What waits in queues: [`Records::depth`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Depth {
+    /// Records that can be claimed, those of lapsed claims included.
+    pub due: u64,
+    /// Records that are held.
+    pub held: u64,
+    /// Records that can be claimed later.
+    pub later: u64,
+    /// How long the record has been due that can be claimed for the longest time.
+    pub oldest: Duration,
+}
+
+impl Depth {
+    /// Counts, and the time of the record that is due for the longest time.
+    pub fn new(due: u64, held: u64, later: u64, oldest: Duration) -> Self {
+        Self { due, held, later, oldest }
+    }
 }
 
 /// What a write expects to find.

@@ -9,8 +9,8 @@ use futures_core::future::BoxFuture;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::{
-    ClaimRequest, Group, Key, MAX_VALUE_BYTES, NodeId, Owner, Put, PutError, Record, Records, StoreError,
-    Version,
+    ClaimRequest, Depth, Group, Key, MAX_VALUE_BYTES, NodeId, Owner, Page, Put, PutError, Queue, Record,
+    Records, StoreError, Version,
 };
 
 /// A store whose values are encrypted and bound to their keys.
@@ -37,7 +37,7 @@ impl Sealed {
         [b"record ", self.namespace.as_bytes(), b"\0", key.as_str().as_bytes()].concat()
     }
 
-    fn seal(&self, mut put: Put) -> Result<Put, StoreError> {
+    pub(crate) fn seal(&self, mut put: Put) -> Result<Put, StoreError> {
         let mut random = [0; 32];
         self.random
             .fill(&mut random)
@@ -46,7 +46,7 @@ impl Sealed {
         Ok(put)
     }
 
-    fn open(&self, mut record: Record) -> Result<Record, StoreError> {
+    pub(crate) fn open(&self, mut record: Record) -> Result<Record, StoreError> {
         let refused = |reason: &str| {
             StoreError::invalid(format!("the value of {} cannot be opened: {reason}", record.key))
         };
@@ -147,5 +147,16 @@ impl Records for Sealed {
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.inner.sweep(limit)
+    }
+
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(async move {
+            let Page { records, next } = self.inner.scan(after, limit).await?;
+            Ok(Page::new(self.open_all(records), next))
+        })
+    }
+
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        self.inner.depth(queues)
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use bowline_proto::seal::{KeyRing, digest};
 
-use crate::{Bus, Group, Limited, Limits, Memory, MemoryBus, Records, Sealed, StoreError};
+use crate::metrics::{Metered, MeteredBus};
+use crate::{
+    Bus, Depth, Group, Limited, Limits, Memory, MemoryBus, Records, Sealed, StoreError, StoreMetrics,
+};
 
 /// The longest namespace, in bytes.
 const MAX_NAMESPACE_BYTES: usize = 64;
@@ -85,6 +88,9 @@ pub struct Store {
     keys: Option<KeyRing>,
     reach: Reach,
     engine: &'static str,
+    metrics: StoreMetrics,
+    /// Without the seal.
+    plain: Arc<dyn Records>,
 }
 
 impl Store {
@@ -135,6 +141,21 @@ impl Store {
     /// Which processes see the store.
     pub fn reach(&self) -> Reach {
         self.reach
+    }
+
+    /// What this process has asked of the store.
+    pub fn metrics(&self) -> &StoreMetrics {
+        &self.metrics
+    }
+
+    /// Counts what waits in the queues that this process has used. `None` if the engine cannot tell.
+    pub async fn depth(&self) -> Result<Option<Depth>, StoreError> {
+        self.records.depth(&self.metrics.queues()).await
+    }
+
+    /// The records as the engine keeps them: sealed, if there are keys.
+    pub(crate) fn plain(&self) -> &Arc<dyn Records> {
+        &self.plain
     }
 
     /// The name of the engine: `memory`, `sqlite`, `postgres`, `redis`.
@@ -193,17 +214,21 @@ impl StoreBuilder {
             Reach::Process => self.records,
             Reach::Machine | Reach::Network => Arc::new(Limited::new(self.records, self.limits)),
         };
+        let metrics = StoreMetrics::new();
+        let plain: Arc<dyn Records> = Arc::new(Metered::new(limited, metrics.clone()));
         let records: Arc<dyn Records> = match &self.keys {
-            Some(keys) => Arc::new(Sealed::new(limited, keys.clone(), self.namespace.as_str())),
-            None => limited,
+            Some(keys) => Arc::new(Sealed::new(Arc::clone(&plain), keys.clone(), self.namespace.as_str())),
+            None => Arc::clone(&plain),
         };
         Store {
             records,
-            bus: self.bus,
+            bus: Arc::new(MeteredBus::new(self.bus, metrics.clone())),
             namespace: self.namespace,
             keys: self.keys,
             reach: self.reach,
             engine: self.engine,
+            metrics,
+            plain,
         }
     }
 }

@@ -13,6 +13,7 @@ mod otlp;
 mod prometheus;
 mod span;
 mod span_context;
+mod store_page;
 mod upstream;
 
 pub use exporter::{ExportCounts, Exporter, Traces, TracesError};
@@ -20,4 +21,5 @@ pub use metrics::{ActiveSession, MetricLimits, Metrics};
 pub use operation::{Operation, Transport};
 pub use prometheus::CONTENT_TYPE;
 pub use span::{Random, Sources, Span, SpanEnd, Tracer};
+pub use store_page::{server_page, store_page, streams_page};
 pub use upstream::{CallEnd, ConsentDecision, UpstreamMetrics, UpstreamState};

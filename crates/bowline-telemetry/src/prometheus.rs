@@ -6,7 +6,7 @@ use super::{
     label::escape,
     upstream::{CallEnd, ConsentDecision, UpstreamMetrics, UpstreamState},
 };
-use std::{fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 /// The media type of [`Metrics::render`](super::Metrics::render).
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -14,11 +14,9 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 type Upstreams<'a> = &'a [(Arc<str>, Arc<UpstreamMetrics>)];
 
 pub(super) fn render(upstreams: Upstreams<'_>, sessions: u64, traces: Option<ExportCounts>) -> String {
-    let mut page = Output(String::new());
-    page.family("bowline_build_info", "gauge", "The version that is running.");
-    page.sample("bowline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-    page.family("bowline_sessions_active", "gauge", "Open client sessions.");
-    page.sample("bowline_sessions_active", &[], sessions);
+    let mut page = Output::default();
+    page.build_info();
+    page.sessions(sessions);
     calls(&mut page, upstreams);
     page.family("bowline_upstream_state", "gauge", "State of an upstream: 1 for the current state.");
     for (upstream, metrics) in upstreams {
@@ -100,14 +98,35 @@ fn calls(page: &mut Output, upstreams: Upstreams<'_>) {
     }
 }
 
-struct Output(String);
+/// A page of metrics.
+#[derive(Default)]
+pub(super) struct Output(String);
 
 impl Output {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+
+    pub(super) fn build_info(&mut self) {
+        self.family("bowline_build_info", "gauge", "The version that is running.");
+        self.sample("bowline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    }
+
+    pub(super) fn sessions(&mut self, open: u64) {
+        self.family("bowline_sessions_active", "gauge", "Open client sessions.");
+        self.sample("bowline_sessions_active", &[], open);
+    }
+
+    pub(super) fn seconds(&mut self, name: &str, labels: &[(&str, &str)], time: Duration) {
+        self.series(name, labels);
+        let _ = writeln!(self.0, " {}", time.as_secs_f64());
+    }
+
+    pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+    pub(super) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
         self.series(name, labels);
         let _ = writeln!(self.0, " {value}");
     }
@@ -132,8 +151,7 @@ impl Output {
         for (bound, count) in bounds.zip(counts) {
             self.sample(&format!("{name}_bucket"), &[first, second, ("le", bound)], count);
         }
-        self.series(&format!("{name}_sum"), &labels);
-        let _ = writeln!(self.0, " {}", histogram.sum().as_secs_f64());
+        self.seconds(&format!("{name}_sum"), &labels, histogram.sum());
         self.sample(&format!("{name}_count"), &labels, counts.last().copied().unwrap_or_default());
     }
 }

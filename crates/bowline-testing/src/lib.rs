@@ -3,7 +3,8 @@
 //! A [`Peer`] exchanges raw frames with a server in memory, in a child process or (with the feature `http`) over HTTP;
 //! it can also act as the server of a client. A [`Transcript`] is such a conversation in a text file. An [`Oracle`]
 //! validates frames against the schemas of the specification. A [`FaultProxy`] breaks connections between a client and
-//! a server at a chosen byte. A [`Log`] captures `tracing` output.
+//! a server at a chosen byte. A [`Log`] captures `tracing` output. `crash_each_step` (feature `tasks`) ends the process of a
+//! task at each of its steps.
 //!
 //! A test of a server needs ten lines, no process and no port:
 //!
@@ -26,6 +27,9 @@
 //! ```
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "tasks")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tasks")))]
+pub mod crash;
 pub mod fault;
 #[cfg(feature = "store")]
 #[cfg_attr(docsrs, doc(cfg(feature = "store")))]
@@ -43,6 +47,8 @@ mod skip;
 pub mod transcript;
 
 pub use bowline_transcript::Error;
+#[cfg(feature = "tasks")]
+pub use crash::crash_each_step;
 pub use fault::{Fault, FaultProxy};
 #[cfg(feature = "issuer")]
 pub use issuer::{Faults, Issuer};

@@ -239,14 +239,14 @@ impl ContentBlock {
                 ResourceContents::Blob(contents) => format!("[{}]", contents.uri),
             },
             Self::ToolUse(block) => format!("[tool_use {} {}]", block.name, block.input),
-            Self::ToolResult(block) => words(&block.content),
+            Self::ToolResult(block) => describe_blocks(&block.content),
             Self::Unknown(raw) => format!("[{}]", unknown_kind(raw).as_deref().unwrap_or("unknown")),
         }
     }
 }
 
 /// Describes several blocks as text.
-pub(crate) fn words(blocks: &[ContentBlock]) -> String {
+pub(crate) fn describe_blocks(blocks: &[ContentBlock]) -> String {
     blocks.iter().map(ContentBlock::to_words).collect::<Vec<_>>().join("\n")
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RawMap;
 use crate::adapt::{Adapt, adapt_message_meta};
-use crate::content::{ContentBlock, Place, Role, adapt_block, words};
+use crate::content::{ContentBlock, Place, Role, adapt_block, describe_blocks};
 use crate::meta::Meta;
 use crate::record::{open_enum, record};
 use crate::result::ResultType;
@@ -258,7 +258,7 @@ fn adapt_content(content: &mut OneOrMany<ContentBlock>, to: Revision) {
     if let OneOrMany::Many(blocks) = content {
         let single = match blocks.len() {
             1 => blocks.remove(0),
-            _ => ContentBlock::text(words(blocks)),
+            _ => ContentBlock::text(describe_blocks(blocks)),
         };
         *content = OneOrMany::One(single);
     }

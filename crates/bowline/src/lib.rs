@@ -166,7 +166,7 @@ pub use bowline_server::{
 };
 
 #[cfg(feature = "tasks")]
-pub use bowline_server::{Task, Tasks};
+pub use bowline_server::{Job, JobProgress, JobStatus, Task, Tasks};
 
 #[cfg(feature = "macros")]
 pub use bowline_macros::data;
@@ -213,7 +213,7 @@ pub mod server {
         middleware,
     };
     #[cfg(feature = "tasks")]
-    pub use bowline_server::{Task, Tasks};
+    pub use bowline_server::{Job, JobProgress, JobStatus, Task, Tasks};
 }
 
 /// Clients, and the programs that they start.

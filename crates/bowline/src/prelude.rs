@@ -38,7 +38,7 @@ pub use bowline_server::{
     CompletionRequest, Ctx, Error, Json, Prompt, Registry, Resource, Result, ServeError, Server, Tool,
 };
 #[cfg(feature = "tasks")]
-pub use bowline_server::{Task, Tasks};
+pub use bowline_server::{Job, JobStatus, Task, Tasks};
 pub use bowline_types::{Answer, ContentBlock as Content, LoggingLevel, PromptMessage, Revision, Role};
 pub use serde_json::json;
 

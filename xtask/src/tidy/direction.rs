@@ -29,7 +29,7 @@ const TABLE: &[(&str, May)] = &[
     // Configuration is written in the vocabulary of rules and search, which know nothing of files.
     (CONFIG, May::Use(&[TYPES, PROTO, TEXT, POLICY, SEARCH])),
     (MODELS, May::Use(&[TYPES, PROTO, CLIENT, HTTP])),
-    (TELEMETRY, May::Use(&[TYPES, PROTO, TEXT, HTTP])),
+    (TELEMETRY, May::Use(&[TYPES, PROTO, TEXT, HTTP, STORE])),
     (
         HOST,
         May::Use(&[
@@ -42,7 +42,7 @@ const TABLE: &[(&str, May)] = &[
     (FACADE, May::UseAll),
     // The built-in servers are written the way a user writes one.
     (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, TEXT, FACADE])),
-    (INSPECTOR, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, TEXT, POLICY, HOST])),
+    (INSPECTOR, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, TEXT, POLICY, HOST, FILES, TRANSCRIPT])),
     (
         CLI,
         May::Use(&[

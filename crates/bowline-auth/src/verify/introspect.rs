@@ -183,6 +183,9 @@ mod tests {
             r#""sub":"ada""#.to_owned(),
             r#""sub":"ada","aud":[]"#.to_owned(),
             r#""sub":"ada","aud":null"#.to_owned(),
+            r#""sub":"ada","token_type":"Bearer""#.to_owned(),
+            // Bound to a key that is not named.
+            format!(r#""sub":"ada","aud":"{RESOURCE}","token_type":"DPoP""#),
             r#""sub":"ada","aud":"https://other.example/mcp""#.to_owned(),
             format!(r#""sub":"ada","aud":"{RESOURCE}/""#),
             format!(r#""sub":"ada","aud":"{RESOURCE}","iss":"https://evil.example""#),

@@ -63,3 +63,39 @@ impl Verify for Issuers {
         self.verifiers.iter().map(|(_, verifier)| verifier.max_age()).min().unwrap_or(MAX_VERDICT_AGE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A verifier that refuses everything.
+    #[derive(Debug)]
+    struct Aged {
+        max_age: u64,
+        generation: u64,
+    }
+
+    impl Verify for Aged {
+        fn verify<'a>(&'a self, _: &'a str, _: Expected<'a>) -> Verification<'a> {
+            Err(Refusal::invalid("nothing is accepted")).into()
+        }
+
+        fn generation(&self) -> u64 {
+            self.generation
+        }
+
+        fn max_age(&self) -> u64 {
+            self.max_age
+        }
+    }
+
+    #[test]
+    fn verdicts_are_kept_as_long_as_the_strictest_verifier_allows() {
+        let issuer = |name: &str| Issuer::new(format!("https://{name}.example")).unwrap();
+        assert_eq!(Issuers::new().max_age(), MAX_VERDICT_AGE);
+        let both = Issuers::new()
+            .with(issuer("a"), Aged { max_age: 60, generation: 3 })
+            .with(issuer("b"), Aged { max_age: 0, generation: 4 });
+        assert_eq!((both.max_age(), both.generation()), (0, 7));
+    }
+}

@@ -6,4 +6,5 @@ mod issuer;
 mod jose;
 mod jwt;
 mod merge;
+mod responses;
 mod token_response;

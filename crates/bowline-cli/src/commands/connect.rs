@@ -3,40 +3,37 @@
 //! Messages pass unchanged in both directions and both eras. If the gateway restarts, pending requests fail and the session of a
 //! legacy client is reopened.
 
+mod link;
+
 use crate::{
     context::{Context, Frames},
     failure::{Code, Failure},
     running_gateway::{self, RunningGateway},
     signals::ShutdownSignals,
-    target,
 };
-use bowline_client::{
-    CancelWay, Connect as _, Direction, Error, Inbox, Negotiated, Outgoing, OutgoingKind, Receive, Transport,
-};
+use bowline_client::{CancelWay, Direction, Outgoing, OutgoingKind};
 use bowline_proto::{
     encode,
     envelope::{self, Message},
     lines::{self, Line, Lines},
 };
-use bowline_types::{
-    CancelledParams, Era, Id, Method, RawJson, Revision, RpcError, ServerCapabilities, error_code,
-};
+use bowline_types::{CancelledParams, Era, Id, Method, RawJson, Revision, RpcError, error_code};
 use bytes::Bytes;
 use clap::Args;
+use link::{Link, ProcessExit, Received, Waiting};
 use serde_json::value::RawValue;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    fs::File,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Stdin},
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, mpsc},
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -293,7 +290,7 @@ impl Bridge<'_> {
     /// Waits briefly for pending responses and closes the session.
     async fn close(&mut self) {
         let Some(link) = &self.link else { return };
-        let _ = timeout(CLOSE_TIMEOUT, link.received.settled()).await;
+        let _ = timeout(CLOSE_TIMEOUT, link.received.all_answered()).await;
         tokio::join!(link.legacy.close(), link.modern.close());
     }
 }
@@ -386,223 +383,6 @@ fn is_modern(params: &RawJson) -> bool {
     let seen = params.decode::<Seen>().ok();
     let version = seen.as_ref().and_then(|seen| seen.meta.get(bowline_types::meta::key::PROTOCOL_VERSION));
     version.and_then(|version| version.as_str()?.parse::<Revision>().ok()).is_some_and(Revision::is_modern)
-}
-
-/// Whether the process of a gateway has exited. Another process could take over its port and must not get the token.
-#[derive(Default)]
-struct ProcessExit {
-    is_ended: AtomicBool,
-    noticed: Notify,
-}
-
-impl ProcessExit {
-    /// Waits in the background for the lock that the process holds.
-    fn watch(lock: File) -> Arc<Self> {
-        let ended = Arc::new(Self::default());
-        let told = Arc::clone(&ended);
-        // The thread ends when the gateway or this program exits.
-        tokio::task::spawn_blocking(move || {
-            let _: std::io::Result<()> = lock.lock_shared();
-            told.is_ended.store(true, Ordering::Release);
-            told.noticed.notify_waiters();
-        });
-        ended
-    }
-
-    fn is_ended(&self) -> bool {
-        self.is_ended.load(Ordering::Acquire)
-    }
-}
-
-/// A connection to the gateway, with one transport per era.
-struct Link {
-    received: Arc<Received>,
-    legacy: Arc<dyn Transport>,
-    modern: Arc<dyn Transport>,
-    ended: Arc<ProcessExit>,
-}
-
-impl Link {
-    async fn open(
-        running: &RunningGateway,
-        received: Arc<Received>,
-        ended: Arc<ProcessExit>,
-    ) -> Result<Self, Error> {
-        let page = target::http_target(&running.url, running.token.as_deref()).max_message(MAX_FRAME);
-        let legacy: Arc<dyn Transport> = page.connect(Inbox::to(&received, MAX_FRAME)).await?.into();
-        let modern: Arc<dyn Transport> = page.clone().connect(Inbox::to(&received, MAX_FRAME)).await?.into();
-        modern.opened(&negotiated(Revision::V2026_07_28));
-        let _ = received.legacy.set(Arc::clone(&legacy));
-        Ok(Self { received, legacy, modern, ended })
-    }
-
-    fn transport(&self, era: Era) -> &Arc<dyn Transport> {
-        match era {
-            Era::Legacy => &self.legacy,
-            Era::Modern => &self.modern,
-        }
-    }
-
-    /// Sends a request of our own. The result is `None` if the response is an error.
-    async fn ask(&self, id: &Id, outgoing: &Outgoing) -> Result<Option<RawJson>, oneshot::error::RecvError> {
-        let (tell, told) = oneshot::channel();
-        self.received.state().pending.insert(id.clone(), Waiting::Bridge(tell));
-        self.legacy.send(outgoing.clone());
-        tokio::select! {
-            told = told => told,
-            () = Self::over(Some(self)) => Ok(None),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.received.state().is_over || self.ended.is_ended()
-    }
-
-    /// Completes when the connection is lost; never without one.
-    async fn over(link: Option<&Self>) {
-        match link {
-            Some(link) => {
-                let mut closed = std::pin::pin!(link.received.over.notified());
-                let mut ended = std::pin::pin!(link.ended.noticed.notified());
-                closed.as_mut().enable();
-                ended.as_mut().enable();
-                if !link.is_over() {
-                    tokio::select! {
-                        () = closed => {}
-                        () = ended => {}
-                    }
-                }
-            }
-            None => std::future::pending().await,
-        }
-    }
-}
-
-fn negotiated(revision: Revision) -> Negotiated {
-    let capabilities = ServerCapabilities::default();
-    Negotiated { revision, server_info: None, capabilities, instructions: None }
-}
-
-/// Who waits for a response.
-enum Waiting {
-    Client(Era),
-    Bridge(oneshot::Sender<Option<RawJson>>),
-}
-
-/// Receives messages from the gateway.
-struct Received {
-    output: Arc<Output>,
-    legacy: OnceLock<Arc<dyn Transport>>,
-    state: Mutex<State>,
-    over: Notify,
-    settled: Notify,
-}
-
-#[derive(Default)]
-struct State {
-    pending: HashMap<Id, Waiting>,
-    /// The id of the `initialize` request.
-    initialize: Option<Id>,
-    revision: Option<Revision>,
-    is_over: bool,
-}
-
-impl Received {
-    fn new(output: Arc<Output>) -> Self {
-        let (over, settled) = (Notify::new(), Notify::new());
-        Self { output, legacy: OnceLock::new(), state: Mutex::default(), over, settled }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn end(&self) {
-        let mut state = self.state();
-        state.is_over = true;
-        // Dropping the senders tells our own requests that there is no response.
-        state.pending.retain(|_, waiting| matches!(waiting, Waiting::Client(_)));
-        drop(state);
-        self.over.notify_waiters();
-    }
-
-    fn fail_all(&self, error: &RpcError) {
-        let pending = std::mem::take(&mut self.state().pending);
-        for (id, _) in pending.iter().filter(|(_, waiting)| matches!(waiting, Waiting::Client(_))) {
-            self.output.write(&encode::failure(Some(id), error));
-        }
-    }
-
-    /// Completes when no request is pending.
-    async fn settled(&self) {
-        loop {
-            let mut noticed = std::pin::pin!(self.settled.notified());
-            noticed.as_mut().enable();
-            if self.state().pending.is_empty() {
-                return;
-            }
-            noticed.await;
-        }
-    }
-
-    /// Delivers a response to its waiter.
-    fn settle(&self, id: &Id, frame: &Bytes, result: Option<&RawJson>) {
-        let (waiting, revision) = {
-            let mut state = self.state();
-            let Some(waiting) = state.pending.remove(id) else { return };
-            let mut agreed_on = None;
-            if state.initialize.as_ref() == Some(id) {
-                state.initialize = None;
-                agreed_on = result.and_then(agreed);
-                state.revision = agreed_on;
-            }
-            (waiting, agreed_on)
-        };
-        // Later messages carry the negotiated revision in a header.
-        if let (Some(revision), Some(legacy)) = (revision, self.legacy.get()) {
-            legacy.opened(&negotiated(revision));
-        }
-        match waiting {
-            Waiting::Client(_) => self.output.write(frame),
-            Waiting::Bridge(tell) => drop(tell.send(result.cloned())),
-        }
-        self.settled.notify_waiters();
-    }
-}
-
-/// Returns the revision in the response to `initialize`.
-fn agreed(result: &RawJson) -> Option<Revision> {
-    result.to_value().ok()?.get("protocolVersion")?.as_str()?.parse().ok()
-}
-
-impl Receive for Received {
-    fn awaits(&self, id: &Id) -> bool {
-        self.state().pending.contains_key(id)
-    }
-
-    fn accept(&self, frame: &Bytes, request: Option<&Id>) {
-        match envelope::parse(frame) {
-            envelope::Frame::Single(Ok(Message::Response { id, result })) => {
-                self.settle(&id, frame, Some(&result));
-            }
-            envelope::Frame::Single(Ok(Message::Failure { id, error })) => match id.as_ref().or(request) {
-                Some(id) => self.settle(id, &encode::failure(Some(id), &error), None),
-                None => self.output.write(frame),
-            },
-            _ => self.output.write(frame),
-        }
-    }
-
-    fn fail(&self, id: &Id, error: Error) {
-        let error = error.as_rpc().cloned().unwrap_or_else(|| {
-            RpcError::new(error_code::INTERNAL_ERROR, format!("the gateway did not respond: {error}"))
-        });
-        self.settle(id, &encode::failure(Some(id), &error), None);
-    }
-
-    fn close(&self, _: Error) {
-        self.end();
-    }
 }
 
 /// Reads messages of the client.

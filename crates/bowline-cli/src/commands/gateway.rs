@@ -2,6 +2,7 @@
 
 use crate::{
     auth_mode::{self, AuthArguments},
+    commands::doctor::ServerChecks,
     context::Context,
     failure::{Code, Failure},
     gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
@@ -13,9 +14,9 @@ use crate::{
     signals::ShutdownSignals,
     token::Access,
 };
-use bowline_inspector::{InspectorOptions, query::Mode};
+use bowline_inspector::query::Mode;
 use clap::Args;
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::net::TcpListener;
 
 #[derive(Args, Debug)]
@@ -27,9 +28,12 @@ pub(crate) struct Arguments {
     /// Listen on this address instead of the configured one; with `--stdio`, serve HTTP as well
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     listen: Option<SocketAddr>,
-    /// Serve the inspector at 127.0.0.1; `bowline open` opens it. Bodies of messages are not kept
+    /// Serve the inspector at 127.0.0.1; `bowline open` opens it. Bodies of messages are not kept unless `inspector.bodies` is set
     #[arg(long)]
     inspector: bool,
+    /// Keep all messages in this folder, with secrets masked; `bowline inspect FOLDER` shows them later
+    #[arg(long, value_name = "FOLDER", requires = "inspector")]
+    keep: Option<PathBuf>,
     /// Use this store instead of the configured one: `sqlite:PATH`, `postgres://…`, `redis://…` or `rediss://…`
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -67,8 +71,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         None => Access::Open,
     };
     let inspector = if arguments.inspector {
-        // Payloads belong to the users of the gateway, not to whoever operates it.
-        Some(InspectorSetup::new(Mode::Gateway, without_bodies).await?)
+        Some(InspectorSetup::new(Mode::Gateway, &config.inspector, false).await?)
     } else {
         None
     };
@@ -106,29 +109,29 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         let announcement = announce(context, &setup, &access, address, inspector);
         socket = Some((listener, announcement));
     }
-    let _serving = match inspector {
+    let serving = match inspector {
         Some(inspector) => {
+            inspector.inspector.set_checker(Arc::new(ServerChecks::of_gateway(context, &setup.gateway)));
             let attached = inspector.inspector.attach(&setup.gateway);
             attached.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
             tracing::info!("the inspector is at {}; run `bowline open` for a link", inspector.url());
-            Some(inspector.serve())
+            Some(inspector.serve(arguments.keep.as_deref())?)
         }
         None => None,
     };
     setup.gateway.watch(context.environment.loader());
     setup.reload_on_hangup(context.environment.loader())?;
 
-    tokio::select! {
+    let ended = tokio::select! {
         ended = serve(&setup, socket, arguments.stdio, &signals) => ended,
         () = signals.received(2) => {
             Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "terminated") })
         }
+    };
+    if let Some(serving) = serving {
+        serving.end().await;
     }
-}
-
-fn without_bodies(mut options: InspectorOptions) -> InspectorOptions {
-    options.bodies = false;
-    options
+    ended
 }
 
 /// Returns the socket that the service manager opened, or opens one.

@@ -53,7 +53,7 @@ pub(crate) fn show(session: &Session<'_>) -> Result<(), Failure> {
         None => field("server", "unknown")?,
     }
     field("revision", &format!("{} ({era})", server.revision))?;
-    let able = abilities(&server.capabilities);
+    let able = describe_capabilities(&server.capabilities);
     field("capabilities", if able.is_empty() { "none" } else { &able })?;
     field("connected in", &format!("{milliseconds:.0} ms"))?;
     if let Some(instructions) = &server.instructions {
@@ -63,7 +63,7 @@ pub(crate) fn show(session: &Session<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn abilities(capabilities: &ServerCapabilities) -> String {
+fn describe_capabilities(capabilities: &ServerCapabilities) -> String {
     let details = |details: &[(Capability, &str)]| {
         let had = details.iter().filter(|(capability, _)| capabilities.has(*capability));
         let had: Vec<&str> = had.map(|(_, name)| *name).collect();

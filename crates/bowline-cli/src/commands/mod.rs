@@ -38,6 +38,7 @@ use crate::{
     arguments::Command,
     context::Context,
     failure::{Code, Failure},
+    logging,
 };
 
 /// Runs a command. `None` runs `up`.
@@ -47,6 +48,9 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
     {
         let sentence = format!("configuration file `{}` does not exist", path.display());
         return Err(Failure::new(Code::Config, sentence));
+    }
+    if !command.as_ref().is_none_or(Command::starts_logging) {
+        logging::start_if_wanted(context)?;
     }
     match command {
         None => up::run(up::Arguments::default(), context).await,

@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         context.screen.line(&link)?;
     }
     if grade == "view" {
-        context.screen.note("this link can look, not act; the link that `bowline up` printed can do both");
+        context.screen.note("this link can look, not act; ask for control in the page and answer in the terminal of `bowline up`");
     }
     Ok(())
 }

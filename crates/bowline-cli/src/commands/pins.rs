@@ -115,7 +115,7 @@ async fn diff(pins: &Pins, names: &[String], context: &Context) -> Result<(), Fa
             Err(failure) => return Err(failure),
         }
     }
-    tell(&differences, context)?;
+    print_differences(&differences, context)?;
     let has_changed = |difference: &Difference| matches!(difference.kind, DifferenceKind::Changed { .. });
     if differences.iter().any(has_changed) {
         return Err(Failure { silent: true, ..Failure::new(Code::Found, "a definition changed") });
@@ -126,7 +126,7 @@ async fn diff(pins: &Pins, names: &[String], context: &Context) -> Result<(), Fa
     }
 }
 
-fn tell(differences: &[Difference], context: &Context) -> Result<(), Failure> {
+fn print_differences(differences: &[Difference], context: &Context) -> Result<(), Failure> {
     let screen = context.screen;
     if context.json() {
         let listed: Vec<_> = differences

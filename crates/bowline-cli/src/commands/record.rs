@@ -87,7 +87,7 @@ async fn carry(
 ) -> io::Result<()> {
     let mut lines = Lines::new(LONGEST);
     let mut chunk = BytesMut::with_capacity(CHUNK);
-    let tell = |line| match line {
+    let show_line = |line| match line {
         Line::Frame(frame) => show(&frame),
         Line::TooLong => show(b"(line too long to record)"),
     };
@@ -98,13 +98,13 @@ async fn carry(
         }
         lines.space().extend_from_slice(&chunk);
         while let Some(line) = lines.next_line() {
-            tell(line);
+            show_line(line);
         }
         to.write_all(&chunk).await?;
         to.flush().await?;
     }
     if let Some(line) = lines.rest() {
-        tell(line);
+        show_line(line);
     }
     to.shutdown().await
 }

@@ -67,7 +67,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let found =
         compare(&transcript, program, &ignore, arguments.timeout.or(target.timeout).unwrap_or(TIMEOUT))
             .await?;
-    tell(&name, &found, context)
+    print_differences(&name, &found, context)
 }
 
 /// Serves a client from the recording.
@@ -136,7 +136,7 @@ async fn compare(
     })
 }
 
-fn tell(name: &str, found: &[Difference], context: &Context) -> Result<(), Failure> {
+fn print_differences(name: &str, found: &[Difference], context: &Context) -> Result<(), Failure> {
     let screen = context.screen;
     if context.json() {
         let differences: Vec<Value> = found

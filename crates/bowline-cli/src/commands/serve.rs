@@ -11,9 +11,17 @@ use crate::{
     token::Access,
 };
 use bowline_host::gateway::RequireToken;
-use bowline_http::{HttpOptions, HttpService, Protect};
+use bowline_http::{Body, HttpOptions, HttpService, Protect, RequestFilter};
+use bowline_server::BoxFuture;
+use bowline_stores::Store;
+use bowline_telemetry::{CONTENT_TYPE, server_page};
 use clap::Args;
-use std::net::SocketAddr;
+use http::{HeaderValue, Method, Response, header, request::Parts};
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 use tokio::net::TcpListener;
 
 /// Where clients reach the server.
@@ -23,7 +31,8 @@ const PATH: &str = "/mcp";
 pub(crate) struct Arguments {
     #[command(subcommand)]
     server: Builtin,
-    /// Serve HTTP on this address instead of stdio; the endpoint is `/mcp`, and `/sse` for 2024-11-05 clients
+    /// Serve HTTP on this address instead of stdio; the endpoint is `/mcp`, and `/sse` for 2024-11-05 clients; `/metrics` has numbers for
+    /// Prometheus
     #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     http: Option<SocketAddr>,
     /// Serve HTTP without requiring a token
@@ -121,6 +130,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             .warn("only requests for `localhost` are allowed; use `--http-host HOST` to allow others");
     }
     let mut settings = HttpOptions::new().path(PATH).hosts(arguments.http_host);
+    let is_protected = dev_scopes.is_some();
     if let Some(scopes) = dev_scopes {
         settings = settings.protect(Protect::dev().scopes(scopes));
     }
@@ -131,12 +141,24 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     if any_host {
         settings = settings.any_host();
     }
-    if let Some(token) = access.token() {
-        let required = RequireToken::new(token)
-            .ok_or_else(|| Failure::new(Code::Failed, "the system provides no random numbers"))?;
-        settings = settings.filter(required);
+    let token = match access.token() {
+        Some(token) => Some(
+            RequireToken::new(token)
+                .ok_or_else(|| Failure::new(Code::Failed, "the system provides no random numbers"))?,
+        ),
+        None => None,
+    };
+    let counters = Arc::new(OnceLock::new());
+    // Access tokens are checked at the endpoint only, so there are no other pages beside it.
+    if !is_protected {
+        let store = handle.task_store().cloned();
+        settings = settings.filter(Pages { token, store, counters: Arc::clone(&counters) });
     }
     let service = HttpService::with_options(handle, settings);
+    let _ = counters.set(Counters {
+        sessions: Box::new(service.session_counter()),
+        streams: Box::new(service.stream_counter()),
+    });
     let end = async {
         signals.received(1).await;
         drop(announcement);
@@ -146,6 +168,49 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         () = signals.received(2) => {
             Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "terminated") })
         }
+    }
+}
+
+type Counter = Box<dyn Fn() -> usize + Send + Sync>;
+
+/// Count what is open at the endpoint.
+struct Counters {
+    sessions: Counter,
+    streams: Counter,
+}
+
+/// Requires the token, if there is one, and serves `/metrics`.
+struct Pages {
+    token: Option<RequireToken>,
+    store: Option<Store>,
+    counters: Arc<OnceLock<Counters>>,
+}
+
+impl RequestFilter for Pages {
+    fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
+        Box::pin(async move {
+            if let Some(token) = &self.token
+                && let Some(refusal) = token.check(request).await
+            {
+                return Some(refusal);
+            }
+            if request.uri.path() != "/metrics" || !matches!(request.method, Method::GET | Method::HEAD) {
+                return None;
+            }
+            let Counters { sessions, streams } = self.counters.get()?;
+            let page = server_page(sessions(), streams(), self.store.as_ref()).await;
+            let mut response = Response::new(Body::from(page));
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            Some(response)
+        })
+    }
+}
+
+impl fmt::Debug for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages").field("token", &self.token).finish_non_exhaustive()
     }
 }
 

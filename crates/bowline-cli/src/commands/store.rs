@@ -1,12 +1,12 @@
-//! `bowline store`: checks the database that keeps tasks and sessions.
+//! `bowline store`: checks the database that keeps tasks and sessions, and seals its records again.
 
 use crate::{
     context::Context,
     failure::{Code, Failure},
     screen::Tone,
 };
-use bowline_stores::StoreOptions;
-use bowline_stores::{ErrorKind, Finding, Level, StoreError};
+use bowline_proto::seal::KeyRing;
+use bowline_stores::{ErrorKind, Finding, Level, Store, StoreError, StoreOptions, key_ring};
 use bowline_text::visible;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -36,14 +36,125 @@ enum Command {
         #[arg(long, default_value = "default")]
         namespace: String,
     },
+    /// Seal all records again with the first key, after a rotation of keys
+    ///
+    /// Servers can use the store meanwhile, if they have all of the keys. Records that the first key has sealed are left alone, so
+    /// the command can be repeated. Exits with 8 if records are left that the first key cannot open.
+    Rekey {
+        /// `sqlite:PATH`, `postgres://…`, `redis://…` or `rediss://…` [default: the variable BOWLINE_STORE_URL]
+        url: Option<String>,
+        /// The variables that contain the keys, as in `store.keys_env`: the first key seals, all open; can be repeated
+        #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
+        keys_env: Vec<String>,
+        /// The namespace
+        #[arg(long, default_value = "default")]
+        namespace: String,
+        /// Go on where an interrupted run ended
+        #[arg(long, value_name = "PLACE")]
+        after: Option<String>,
+    },
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let Command::Check { url, bus, namespace } = arguments.command;
-    let url = url.or_else(|| std::env::var(VARIABLE).ok()).ok_or_else(|| {
+    match arguments.command {
+        Command::Check { url, bus, namespace } => check(url, bus, &namespace, context).await,
+        Command::Rekey { url, keys_env, namespace, after } => {
+            let mut options = StoreOptions::new(named(url)?).namespace(&namespace).map_err(failed)?;
+            options = options.keys(keys(&keys_env, context)?);
+            rekey(&options.open().await.map_err(failed)?, after, context).await
+        }
+    }
+}
+
+fn named(url: Option<String>) -> Result<String, Failure> {
+    url.or_else(|| std::env::var(VARIABLE).ok()).ok_or_else(|| {
         Failure::misused("no store").advise(format!("name its URL as an argument or in {VARIABLE}"))
-    })?;
-    let mut options = StoreOptions::new(url).namespace(&namespace).map_err(failed)?;
+    })
+}
+
+fn keys(names: &[String], context: &Context) -> Result<KeyRing, Failure> {
+    let variables = &context.environment.variables;
+    let texts: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let value = variables.variable(name).filter(|value| !value.is_empty()).map(str::to_owned);
+            value.ok_or_else(|| {
+                Failure::new(Code::Config, format!("`--keys-env`: the variable `{name}` is not set"))
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    key_ring(texts).map_err(|error| Failure::new(Code::Config, format!("`--keys-env`: {error}")))
+}
+
+/// How many records are read at a time.
+const PAGE: usize = 200;
+
+/// After how many records the progress is shown.
+const SHOW_EVERY: u64 = 5000;
+
+/// How many records are named that cannot be opened.
+const MAX_NAMED: usize = 20;
+
+async fn rekey(store: &Store, after: Option<String>, context: &Context) -> Result<(), Failure> {
+    let (mut sealed, mut current, mut unreadable, mut busy) = (0, 0, 0_u64, 0_u64);
+    let (mut named, mut after, mut shown) = (Vec::new(), after, 0);
+    loop {
+        let page = store.rekey(after.as_deref(), PAGE).await.map_err(|error| {
+            let failure = failed(error);
+            match &after {
+                Some(after) => failure.advise(format!("go on with `--after {}`", visible(after))),
+                None => failure,
+            }
+        })?;
+        sealed += page.sealed;
+        current += page.current;
+        unreadable += page.unreadable.len() as u64;
+        busy += page.busy.len() as u64;
+        let left = page.unreadable.into_iter().chain(page.busy);
+        named.extend(left.take(MAX_NAMED - named.len()).map(|key| key.to_string()));
+        let read = sealed + current + unreadable + busy;
+        if read >= shown + SHOW_EVERY {
+            shown = read;
+            context.screen.note(&format!("{read} records read, {sealed} sealed again"));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    let screen = context.screen;
+    if context.json() {
+        screen.json(&json!({
+            "sealed": sealed, "current": current, "unreadable": unreadable, "busy": busy, "left": named,
+        }))?;
+    } else {
+        screen.line(&format!(
+            "{sealed} records sealed again, {current} were sealed with the first key already"
+        ))?;
+        for key in &named {
+            screen.line(&format!("left alone: {}", visible(key)))?;
+        }
+    }
+    if unreadable > 0 {
+        let what = format!("{unreadable} records cannot be opened with these keys");
+        return Err(Failure::new(Code::Found, what)
+            .advise("name the missing keys with `--keys-env`, or let the records expire"));
+    }
+    if busy > 0 {
+        let what = format!("{busy} records were changed again and again");
+        return Err(Failure::new(Code::Found, what).advise("run the command again"));
+    }
+    Ok(())
+}
+
+async fn check(
+    url: Option<String>,
+    bus: Option<String>,
+    namespace: &str,
+    context: &Context,
+) -> Result<(), Failure> {
+    let url = named(url)?;
+    let mut options = StoreOptions::new(url).namespace(namespace).map_err(failed)?;
     if let Some(bus) = bus {
         options = options.bus(bus);
     }

@@ -14,13 +14,19 @@ impl Schema {
     pub(crate) fn check(&self, given: &Map<String, Value>) -> Result<(), String> {
         given.iter().try_for_each(|(name, value)| {
             let node = self.step(&self.root, name)?;
-            self.fits(node, value, name, Look { depth: MAX_DEPTH, left: &Cell::new(MAX_STEPS) })
+            self.check_value(node, value, name, Budget { depth: MAX_DEPTH, left: &Cell::new(MAX_STEPS) })
         })
     }
 
     /// Checks a value and its members.
-    fn fits(&self, node: &Value, value: &Value, place: &str, look: Look<'_>) -> Result<(), String> {
-        let Some(look) = look.further() else { return Ok(()) };
+    fn check_value(
+        &self,
+        node: &Value,
+        value: &Value,
+        place: &str,
+        budget: Budget<'_>,
+    ) -> Result<(), String> {
+        let Some(budget) = budget.spend() else { return Ok(()) };
         let node = self.resolve(node);
         if let Some(choices) = self.choices(node) {
             let is_known = choices.contains(&value);
@@ -33,7 +39,7 @@ impl Schema {
         }
         let branches: Vec<&Value> = self.branches(node).collect();
         if let [only] = branches[..] {
-            return self.holds(only, value, place, look);
+            return self.check_members(only, value, place, budget);
         }
         // Alternatives for other types have no useful errors.
         let is_for_it = |branch: &&&Value| {
@@ -42,7 +48,7 @@ impl Schema {
         };
         let mut result = Ok(());
         for branch in branches.iter().filter(is_for_it) {
-            match self.fits(branch, value, place, look) {
+            match self.check_value(branch, value, place, budget) {
                 Ok(()) => return Ok(()),
                 Err(reason) => result = result.and(Err(reason)),
             }
@@ -51,7 +57,13 @@ impl Schema {
     }
 
     /// Checks the members of an object or array.
-    fn holds(&self, node: &Value, value: &Value, place: &str, look: Look<'_>) -> Result<(), String> {
+    fn check_members(
+        &self,
+        node: &Value,
+        value: &Value,
+        place: &str,
+        budget: Budget<'_>,
+    ) -> Result<(), String> {
         match value {
             Value::Object(given) => {
                 let required = node.get("required").and_then(Value::as_array).into_iter().flatten();
@@ -68,14 +80,15 @@ impl Schema {
                         }
                         known => known.unwrap_or(&Value::Null),
                     };
-                    self.fits(wanted, value, &format!("{place}.{name}"), look)
+                    self.check_value(wanted, value, &format!("{place}.{name}"), budget)
                 })
             }
             Value::Array(items) => {
                 let wanted = node.get("items").unwrap_or(&Value::Null);
                 let mut items = items.iter().enumerate();
-                items
-                    .try_for_each(|(index, item)| self.fits(wanted, item, &format!("{place}[{index}]"), look))
+                items.try_for_each(|(index, item)| {
+                    self.check_value(wanted, item, &format!("{place}[{index}]"), budget)
+                })
             }
             _ => Ok(()),
         }
@@ -84,14 +97,14 @@ impl Schema {
 
 /// The remaining budget of the check.
 #[derive(Clone, Copy, Debug)]
-struct Look<'a> {
+struct Budget<'a> {
     depth: usize,
     left: &'a Cell<usize>,
 }
 
-impl Look<'_> {
+impl Budget<'_> {
     /// Takes one step; `None` if the budget is used up.
-    fn further(self) -> Option<Self> {
+    fn spend(self) -> Option<Self> {
         self.left.set(self.left.get().checked_sub(1)?);
         Some(Self { depth: self.depth.checked_sub(1)?, ..self })
     }

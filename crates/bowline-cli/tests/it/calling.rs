@@ -119,8 +119,8 @@ fn with_input(place: &Place, words: &[&str], text: &str) -> (String, Option<i32>
     input.write_all(text.as_bytes()).expect("it is read");
     drop(input);
     let output = child.wait_with_output().expect("it ends");
-    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    (told.into_owned(), output.status.code())
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (printed.into_owned(), output.status.code())
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn a_dash_reads_standard_input() {
     assert_eq!(with_input(&place, &["call", "everything", "sum", "--args", "-"], all), three);
     assert_eq!(with_input(&place, &["call", "everything", "sum", "numbers=@-"], "[1, 2]"), three);
     let params = r#"{"name": "sum", "arguments": {"numbers": [1, 2]}}"#;
-    let (told, code) = with_input(&place, &["request", "everything", "tools/call", "-"], params);
-    assert!(told.contains(r#""sum": 3.0"#), "{told}");
+    let (printed, code) = with_input(&place, &["request", "everything", "tools/call", "-"], params);
+    assert!(printed.contains(r#""sum": 3.0"#), "{printed}");
     assert_eq!(code, Some(0));
 }
 
@@ -235,14 +235,31 @@ fn metadata_is_sent_with_a_request() {
         &["request", "everything", "tools/list"],
     ] {
         let meta = ["--trace", "--meta", "example.com/a=1", "--meta", "b:=[2]", "--meta", r#"{"c":{"d":3}}"#];
-        let (told, code) = place.run(&[words, &meta].concat());
-        assert_eq!(code, Some(0), "{told}");
+        let (printed, code) = place.run(&[words, &meta].concat());
+        assert_eq!(code, Some(0), "{printed}");
         let sent = |line: &&str| line.contains(r#""example.com/a":"1""#) && line.contains(r#""b":[2]"#);
-        assert!(told.lines().find(sent).is_some_and(|line| line.contains(r#""c":{"d":3}"#)), "{told}");
+        assert!(printed.lines().find(sent).is_some_and(|line| line.contains(r#""c":{"d":3}"#)), "{printed}");
     }
-    let (told, code) = place.run(&["call", "everything", "echo", "message=hi", "--meta", "a b=1"]);
-    assert!(told.contains("--meta"), "{told}");
+    let (printed, code) = place.run(&["call", "everything", "echo", "message=hi", "--meta", "a b=1"]);
+    assert!(printed.contains("--meta"), "{printed}");
     assert_eq!(code, Some(2));
+}
+
+#[test]
+fn each_traced_message_starts_with_its_time() {
+    let place = Place::new();
+    let (printed, code) = place.run(&["call", "everything", "echo", "message=hi", "--trace"]);
+    assert_eq!(code, Some(0), "{printed}");
+    let mut messages = 0;
+    for line in printed.lines().filter(|line| line.contains(r#""jsonrpc""#)) {
+        // `05:44:05.123Z > {…}`
+        let (time, rest) = line.split_once(' ').expect("a time comes first");
+        let digits = time.bytes().filter(u8::is_ascii_digit).count();
+        assert!(time.ends_with('Z') && time.matches(':').count() == 2 && digits >= 6, "{line}");
+        assert!(rest.starts_with("> {") || rest.starts_with("< {"), "{line}");
+        messages += 1;
+    }
+    assert!(messages >= 4, "{printed}");
 }
 
 #[test]
@@ -258,8 +275,8 @@ fn arguments_can_be_sent_unchecked() {
     ] {
         let (checked, code) = place.run(&[&["call", "everything"], words].concat());
         assert_eq!(code, Some(2), "{checked}");
-        let (told, code) = place.run(&[&["call", "everything", "--unchecked"], words].concat());
-        assert!(code == Some(1) || code == Some(5), "{code:?} {told}");
+        let (printed, code) = place.run(&[&["call", "everything", "--unchecked"], words].concat());
+        assert!(code == Some(1) || code == Some(5), "{code:?} {printed}");
     }
     // Valid values are still converted by the schema.
     assert_eq!(
@@ -274,12 +291,13 @@ fn log_messages_are_printed_to_standard_error() {
     for revision in ["2026-07-28", "2025-06-18"] {
         let words =
             ["call", "everything", "test_tool_with_logging", "--log-level", "info", "--revision", revision];
-        let (told, code) = place.run(&words);
-        assert!(told.contains("log: info"), "{told}");
-        assert!(told.contains("Tool execution started"), "{told}");
+        let (printed, code) = place.run(&words);
+        assert!(printed.contains("log: info"), "{printed}");
+        assert!(printed.contains("Tool execution started"), "{printed}");
         assert_eq!(code, Some(0));
-        let (told, _) = place.run(&["call", "everything", "test_tool_with_logging", "--log-level", "error"]);
-        assert!(!told.contains("log: "), "{told}");
+        let (printed, _) =
+            place.run(&["call", "everything", "test_tool_with_logging", "--log-level", "error"]);
+        assert!(!printed.contains("log: "), "{printed}");
     }
 }
 
@@ -297,25 +315,31 @@ fn questions_are_answered_from_a_file() {
             let options = ["--answers", "answers.json", "--revision", revision];
             place.run(&[&["call", "everything"], words, &options].concat())
         };
-        let (told, code) = call(&["test_elicitation", "message=Who?"]);
-        assert!(told.contains(r#"accept Account { username: "ann""#), "{told}");
+        let (printed, code) = call(&["test_elicitation", "message=Who?"]);
+        assert!(printed.contains(r#"accept Account { username: "ann""#), "{printed}");
         assert_eq!(code, Some(0));
-        let (told, code) = call(&["test_sampling", "prompt=Hi"]);
-        assert!(told.contains("a model said this"), "{told}");
+        let (printed, code) = call(&["test_sampling", "prompt=Hi"]);
+        assert!(printed.contains("a model said this"), "{printed}");
         assert_eq!(code, Some(0));
     }
     // A question without an answer is cancelled with a warning.
     place.put("here/few.json", r#"{"elicitation": [{"match": "another question", "action": "decline"}]}"#);
-    let (told, _) =
+    let (printed, _) =
         place.run(&["call", "everything", "test_elicitation", "message=Who?", "--answers", "few.json"]);
-    assert!(told.contains("no unused answer in the `--answers` file matches `Who?`; cancelled"), "{told}");
+    assert!(
+        printed.contains("no unused answer in the `--answers` file matches `Who?`; cancelled"),
+        "{printed}"
+    );
     place.put("here/wrong.json", r#"{"elicitation": [{"action": "maybe"}]}"#);
-    let (told, code) = place.run(&["call", "everything", "echo", "--answers", "wrong.json"]);
-    assert!(told.starts_with("error: invalid answers file `wrong.json`: unknown variant `maybe`"), "{told}");
+    let (printed, code) = place.run(&["call", "everything", "echo", "--answers", "wrong.json"]);
+    assert!(
+        printed.starts_with("error: invalid answers file `wrong.json`: unknown variant `maybe`"),
+        "{printed}"
+    );
     assert_eq!(code, Some(2));
-    let (told, code) =
+    let (printed, code) =
         with_input(&place, &["call", "everything", "test_sampling", "prompt=Hi", "--answers", "-"], answers);
-    assert!(told.contains("a model said this"), "{told}");
+    assert!(printed.contains("a model said this"), "{printed}");
     assert_eq!(code, Some(0));
 }
 
@@ -335,15 +359,15 @@ fn a_timeout_exits_with_6() {
         &["request", "tools/list"],
         &["ping"],
     ] {
-        let (told, code) = place.run(&[words, &["--timeout", "300ms", "--", "/bin/sh", &server]].concat());
-        assert_eq!(code, Some(6), "{words:?} {told}");
-        assert!(told.contains("timed out after 300ms"), "{told}");
+        let (printed, code) = place.run(&[words, &["--timeout", "300ms", "--", "/bin/sh", &server]].concat());
+        assert_eq!(code, Some(6), "{words:?} {printed}");
+        assert!(printed.contains("timed out after 300ms"), "{printed}");
     }
     // A port that accepts connections and never responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("it is bound"));
-    let (told, code) = place.run(&["tools", &url, "--timeout", "300ms"]);
-    assert_eq!(code, Some(6), "{told}");
+    let (printed, code) = place.run(&["tools", &url, "--timeout", "300ms"]);
+    assert_eq!(code, Some(6), "{printed}");
 }
 
 #[test]
@@ -562,9 +586,9 @@ fn the_exit_code_reflects_the_result_of_a_call() {
 #[test]
 fn roots_are_sent_to_the_server() {
     let place = Place::new();
-    let (told, code) =
+    let (printed, code) =
         place.run(&["call", "everything", "test_input_required_result_list_roots", "--root", "."]);
-    assert!(told.contains("/here"), "{told}");
+    assert!(printed.contains("/here"), "{printed}");
     assert_eq!(code, Some(0));
     place.check(
         &["tools", "everything", "--root", "nowhere"],

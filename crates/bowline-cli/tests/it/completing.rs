@@ -112,7 +112,7 @@ fn each_shell_has_a_script_that_asks_the_program() {
         assert!(script.contains("bowline __complete "), "{script}");
         assert_eq!(code, Some(0));
     }
-    let (told, code) = place.run(&["completions", "cmd"]);
-    assert!(told.contains("possible values: bash, elvish, fish, powershell, zsh"), "{told}");
+    let (printed, code) = place.run(&["completions", "cmd"]);
+    assert!(printed.contains("possible values: bash, elvish, fish, powershell, zsh"), "{printed}");
     assert_eq!(code, Some(2));
 }

@@ -1,6 +1,8 @@
 //! `bowline config`: explain, check and import.
 
-use crate::place::Place;
+use crate::place::{Background, Place};
+#[cfg(unix)]
+use crate::pty::Pty;
 use expect_test::expect;
 use std::fs;
 
@@ -88,9 +90,9 @@ fn the_effective_configuration_is_explained_without_secrets() {
         "[servers.tickets]\nurl = \"https://tickets.example/mcp\"\nheaders = { Authorization = \"Bearer s3cret\" }\n",
     );
     place.put("here/bowline.toml", "[servers.shop]\ncommand = \"shop\"\nargs = [\"--token\", \"s3cret\"]\n");
-    let (told, code) = place.run(&["config", "explain"]);
+    let (printed, code) = place.run(&["config", "explain"]);
     assert_eq!(code, Some(0));
-    let servers = told.split("[gateway]").next().expect("it has sections");
+    let servers = printed.split("[gateway]").next().expect("it has sections");
     expect![[r##"
         # Configuration files:
         #   /here/bowline.toml
@@ -120,10 +122,10 @@ fn the_effective_configuration_is_explained_without_secrets() {
 
     "##]]
     .assert_eq(servers);
-    let (told, _) = place.run(&["config", "explain", "--json"]);
-    assert!(!told.contains("s3cret"), "{told}");
-    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
-    assert_eq!(told["servers"][1]["needsApproval"], true);
+    let (printed, _) = place.run(&["config", "explain", "--json"]);
+    assert!(!printed.contains("s3cret"), "{printed}");
+    let printed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
+    assert_eq!(printed["servers"][1]["needsApproval"], true);
 }
 
 const CURSOR: &str = r#"{ "mcpServers": {
@@ -258,14 +260,14 @@ fn a_file_with_errors_does_not_affect_others() {
 fn a_missing_config_file_is_an_error() {
     let place = Place::new();
     for words in [&["tools", "everything"][..], &["config", "explain"], &["config", "check"], &["gateway"]] {
-        let (told, code) = place.run(&[&["-c", "none.toml"], words].concat());
-        assert_eq!(told, "error: configuration file `none.toml` does not exist\n");
+        let (printed, code) = place.run(&[&["-c", "none.toml"], words].concat());
+        assert_eq!(printed, "error: configuration file `none.toml` does not exist\n");
         assert_eq!(code, Some(3));
     }
     place.put("here/bad.toml", MISTAKEN);
     for words in [&["config", "explain"][..], &["config", "explain", "--json"]] {
-        let (told, code) = place.run(&[&["-c", "bad.toml"], words].concat());
-        assert!(told.contains("expected an address and a port"), "{told}");
+        let (printed, code) = place.run(&[&["-c", "bad.toml"], words].concat());
+        assert!(printed.contains("expected an address and a port"), "{printed}");
         assert_eq!(code, Some(3));
     }
 }
@@ -306,21 +308,21 @@ fn imported_configuration_is_private() {
 
 #[cfg(unix)]
 #[test]
-fn an_endless_git_configuration_is_an_error() {
+fn an_endless_configuration_of_a_project_is_an_error() {
     let place = Place::new();
     let file = place.path("here/bowline.toml");
     let check = || {
         for words in [&["tools", "everything"][..], &["__complete", "--", "tools", ""], &["config", "check"]]
         {
             // The command terminates.
-            let (told, code) = place.run(words);
+            let (printed, code) = place.run(words);
             if words[0] == "config" {
-                assert_eq!(code, Some(8), "{told}");
-                assert!(told.contains("expected a regular file, got a device or a pipe"), "{told}");
+                assert_eq!(code, Some(8), "{printed}");
+                assert!(printed.contains("expected a regular file, got a device or a pipe"), "{printed}");
             }
         }
-        let (told, code) = place.run(&["gateway", "--stdio"]);
-        assert_eq!(code, Some(3), "{told}");
+        let (printed, code) = place.run(&["gateway", "--stdio"]);
+        assert_eq!(code, Some(3), "{printed}");
     };
     std::os::unix::fs::symlink("/dev/zero", &file).expect("links can be made");
     check();
@@ -411,11 +413,29 @@ fn files_of_the_program_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     // Run with the widest umask.
-    let (told, code) =
+    let (printed, code) =
         place.output(place.shell("umask 000; bowline tools everything > /dev/null && bowline token show"));
-    assert_eq!(code, Some(0), "{told}");
-    let mut open = vec![place.path("user")];
-    let mut files = 0;
+    assert_eq!(code, Some(0), "{printed}");
+    // A gateway that was asked for an approval and for consent.
+    let server = "command = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
+    place.put(
+        "user/.config/bowline/bowline.toml",
+        &format!("[audit]\nfile = \"~/audit.jsonl\"\n[servers.mine]\n{server}"),
+    );
+    std::fs::set_permissions(
+        place.path("user/.config/bowline/bowline.toml"),
+        std::fs::Permissions::from_mode(0o600),
+    )
+    .expect("it is ours");
+    place.put("here/bowline.toml", &format!("[servers.theirs]\n{server}"));
+    let mut up = Pty::sized(place.shell("umask 000; exec bowline up --port 0"), 50, 120);
+    up.expect("theirs>").enter("y");
+    let mut call = Background::start(place.program(&["call", "up", "mine__echo", "message=hi"]));
+    up.expect("mine>").enter("a");
+    assert_eq!(call.line(), "hi");
+    assert_eq!(call.end().0, Some(0));
+    let mut open = vec![place.path("user"), place.path("login")];
+    let mut files = Vec::new();
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).expect("it is ours") {
             let path = entry.expect("it can be read").path();
@@ -423,10 +443,12 @@ fn files_of_the_program_are_private() {
             if found.is_dir() {
                 open.push(path);
             } else {
-                files += 1;
                 assert_eq!(found.permissions().mode() & 0o777, 0o600, "{}", path.display());
+                files.push(place.masked(&path.display().to_string()));
             }
         }
     }
-    assert!(files >= 2, "{files}");
+    for wanted in ["approvals", "audit", "token", "answers", "pins", "/login/"] {
+        assert!(files.iter().any(|file| file.contains(wanted)), "{wanted}: {files:?}");
+    }
 }

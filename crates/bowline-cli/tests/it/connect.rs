@@ -86,8 +86,8 @@ fn clients_of_every_revision_reach_the_gateway() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let words =
             ["call", "mine__echo", "message=hi there", "--revision", revision, "--", "bowline", "connect"];
-        let (told, code) = place.run(&words);
-        assert_eq!((told.trim_end(), code), ("hi there", Some(0)), "{revision}");
+        let (printed, code) = place.run(&words);
+        assert_eq!((printed.trim_end(), code), ("hi there", Some(0)), "{revision}");
     }
 }
 

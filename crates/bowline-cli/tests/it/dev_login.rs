@@ -48,9 +48,9 @@ fn log_in(place: &Place, url: &str, words: &[&str], user: &str) -> String {
     let mut login = Background::start(place.program(&[&["login", url, "--no-browser"], words].concat()));
     let page = login.message("/authorize?").trim().to_owned();
     login.write(&decide(&page, user, "allow"));
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
-    told
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
+    printed
 }
 
 #[test]
@@ -61,34 +61,34 @@ fn a_server_with_auth_dev_is_logged_in_to_used_stepped_up_and_logged_out_of() {
     let url = server.line();
     let call = ["call", &url, "echo", "message=hello"];
 
-    let (told, code) = place.run(&call);
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains(&format!("bowline login {url}")), "{told}");
+    let (printed, code) = place.run(&call);
+    assert_eq!(code, Some(7), "{printed}");
+    assert!(printed.contains(&format!("bowline login {url}")), "{printed}");
 
     // Denied, and then allowed for the wrong scope.
     let mut login = Background::start(place.program(&["login", &url, "--no-browser"]));
     let page = login.message("/authorize?").trim().to_owned();
     assert!(page.contains("scope=notes%3Aread"), "{page}");
     login.write(&decide(&page, "ada", "deny"));
-    let (code, told) = login.end();
-    assert_ne!(code, Some(0), "{told}");
-    assert!(told.contains("access_denied"), "{told}");
+    let (code, printed) = login.end();
+    assert_ne!(code, Some(0), "{printed}");
+    assert!(printed.contains("access_denied"), "{printed}");
     log_in(&place, &url, &["--scope", "notes:list"], "ada");
 
     // The token lacks the scope: the command names the login that adds it.
-    let (told, code) = place.run(&call);
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains("--scope notes:read"), "{told}");
+    let (printed, code) = place.run(&call);
+    assert_eq!(code, Some(7), "{printed}");
+    assert!(printed.contains("--scope notes:read"), "{printed}");
     log_in(&place, &url, &["--scope", "notes:read"], "ada");
-    let (told, code) = place.run(&call);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("hello"), "{told}");
-    let (told, _) = place.run(&["whoami", &url]);
-    assert!(told.contains("notes:read"), "{told}");
+    let (printed, code) = place.run(&call);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("hello"), "{printed}");
+    let (printed, _) = place.run(&["whoami", &url]);
+    assert!(printed.contains("notes:read"), "{printed}");
 
-    let (told, code) = place.run(&["logout", &url]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("revoked"), "{told}");
+    let (printed, code) = place.run(&["logout", &url]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("revoked"), "{printed}");
     assert_eq!(place.run(&call).1, Some(7));
     // A new login works again.
     log_in(&place, &url, &[], "grace");
@@ -117,9 +117,9 @@ fn auth_dev_is_refused_where_it_would_not_be_safe() {
         (&["--http", "0", "--auth", "dev", "--no-token"], "conflicts with `--auth dev`"),
         (&["--http", "0", "--auth-scope", "x"], "needs `--auth dev`"),
     ] {
-        let (told, code) = place.run(&[&["serve", "everything"], words].concat());
-        assert_eq!(code, Some(2), "{told}");
-        assert!(told.contains(reason), "{reason} in {told}");
+        let (printed, code) = place.run(&[&["serve", "everything"], words].concat());
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(printed.contains(reason), "{reason} in {printed}");
     }
 }
 
@@ -133,18 +133,18 @@ fn a_gateway_with_auth_dev_is_used_after_a_login() {
     place.put("user/.config/bowline/bowline.toml", GATEWAY);
     let words = ["gateway", "--listen", "127.0.0.1:0", "--auth", "dev", "--auth-scope", "mcp"];
     let mut gateway = Background::start(place.program(&words));
-    let told = gateway.message("clients must log in");
-    let (_, rest) = told.split_once("`bowline login ").expect("it names the command");
+    let printed = gateway.message("clients must log in");
+    let (_, rest) = printed.split_once("`bowline login ").expect("it names the command");
     let url = rest.split('`').next().expect("it ends").to_owned();
     let call = ["call", &url, "demo__echo", "message=hello"];
-    let (told, code) = place.run(&call);
-    assert_eq!(code, Some(7), "{told}");
+    let (printed, code) = place.run(&call);
+    assert_eq!(code, Some(7), "{printed}");
     log_in(&place, &url, &[], "ada");
-    let (told, code) = place.run(&call);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("hello"), "{told}");
-    let (told, _) = place.run(&["whoami", &url]);
-    assert!(told.contains("mcp"), "{told}");
+    let (printed, code) = place.run(&call);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("hello"), "{printed}");
+    let (printed, _) = place.run(&["whoami", &url]);
+    assert!(printed.contains("mcp"), "{printed}");
 }
 
 #[test]
@@ -158,9 +158,9 @@ fn up_with_auth_dev_asks_clients_to_log_in_and_knows_its_own_user() {
     let (status, _, metadata) = get(&url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"));
     assert_eq!(status, 200, "{metadata}");
     assert!(metadata.contains("authorization_servers"), "{metadata}");
-    let (told, code) = place.run(&["call", "up", "demo__echo", "message=hello"]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("hello"), "{told}");
+    let (printed, code) = place.run(&["call", "up", "demo__echo", "message=hello"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("hello"), "{printed}");
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn auth_dev_of_a_gateway_is_refused_where_it_would_not_be_safe() {
             "conflicts with `[gateway.auth]`",
         ),
     ] {
-        let (told, ended) = place.run(words);
-        assert_eq!(ended, Some(code), "{words:?}: {told}");
-        assert!(told.contains(reason), "{reason} in {told}");
+        let (printed, ended) = place.run(words);
+        assert_eq!(ended, Some(code), "{words:?}: {printed}");
+        assert!(printed.contains(reason), "{reason} in {printed}");
     }
 }

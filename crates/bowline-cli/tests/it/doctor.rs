@@ -19,7 +19,7 @@ fn doctor(options: &[&str], name: &str, variables: &[(&str, &str)]) -> Output {
 }
 
 /// Masks times in the output.
-fn told(output: &Output) -> String {
+fn report(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut steady = String::new();
     let mut rest = &*text;
@@ -52,7 +52,7 @@ fn a_correct_server_has_no_findings() {
 
         0 errors, 0 warnings, 1 hint
     "#]]
-    .assert_eq(&told(&output));
+    .assert_eq(&report(&output));
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(doctor(&["--fail-on", "hint"], "good", &[]).status.code(), Some(8));
 }
@@ -159,7 +159,7 @@ fn all_problems_are_reported() {
           if you need strict mode: require every property, set `"additionalProperties": false`, and remove defaults
 
         10 errors, 5 warnings, 8 hints
-    "#]].assert_eq(&told(&output));
+    "#]].assert_eq(&report(&output));
     assert_eq!(output.status.code(), Some(8));
 }
 
@@ -193,8 +193,8 @@ fn an_unreachable_server_is_an_error_without_findings() {
     let output =
         program(&["doctor", "--", "/bin/sh", "-c", "echo broken >&2; exit 7"]).output().expect("it ends");
     assert_eq!(output.status.code(), Some(4));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("exited with code 7") && told.contains("broken"), "{told}");
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(report.contains("exited with code 7") && report.contains("broken"), "{report}");
 }
 
 #[tokio::test]
@@ -218,6 +218,6 @@ async fn an_http_server_is_probed() {
 
         no problems found
     "#]]
-    .assert_eq(&told(&output));
+    .assert_eq(&report(&output));
     assert_eq!(output.status.code(), Some(0));
 }

@@ -12,20 +12,46 @@ use std::{
 };
 
 /// The inspector, as a page uses it.
-struct Page {
+pub(crate) struct Page {
     authority: String,
     key: String,
 }
 
 impl Page {
     /// Enters with the link that the terminal shows.
-    fn enter(screen: &str) -> Self {
-        let link = screen.lines().find_map(|line| line.strip_prefix("Inspect at http://"));
+    pub(crate) fn enter(screen: &str) -> Self {
+        let link = screen
+            .lines()
+            .find_map(|line| Some(line.split_once("http://")?.1).filter(|link| link.contains("/open#")));
         let (authority, code) = link.and_then(|link| link.split_once("/open#")).expect("a link is shown");
         let mut page = Self { authority: authority.to_owned(), key: String::new() };
         let entered = page.post("/api/enter", &json!({ "code": code.trim() }));
         entered["key"].as_str().expect("the code is valid").clone_into(&mut page.key);
         page
+    }
+
+    /// Reads the event stream until it has a text.
+    pub(crate) fn until(&self, text: &str) {
+        let request = format!(
+            "GET /api/events?after=0 HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+            self.authority, self.key
+        );
+        let mut stream = TcpStream::connect(&self.authority).expect("it listens");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            let count = stream.read(&mut buffer).expect("it sends events");
+            assert!(count > 0, "the stream ended without `{text}`");
+            seen.extend_from_slice(&buffer[..count]);
+        }
+    }
+
+    pub(crate) fn query(&self, query: &Value) -> Value {
+        self.post("/api/query", query)
+    }
+
+    pub(crate) fn act(&self, action: &Value) -> Value {
+        self.post("/api/act", action)
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
+    fmt::Write as _,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     sync::{Arc, Condvar, Mutex},
@@ -33,6 +34,14 @@ pub(crate) struct State {
     pub(crate) resource: Option<String>,
     /// The scope that calls of tools need.
     pub(crate) needed_scope: Option<String>,
+    /// Logins cannot be renewed.
+    pub(crate) issues_no_refresh_tokens: bool,
+    /// Refuses requests without saying where tokens come from.
+    pub(crate) sends_no_challenge: bool,
+    /// Has no page to log in at.
+    pub(crate) has_no_page: bool,
+    /// The value of `Date` in refusals.
+    pub(crate) date: Option<&'static str>,
     /// The assertion that a workload must send.
     pub(crate) assertion: Option<String>,
     /// The parameters of the last authorization request.
@@ -212,6 +221,9 @@ fn answer(
             if state.breaks_rules {
                 members.remove("code_challenge_methods_supported");
             }
+            if state.has_no_page {
+                members.remove("authorization_endpoint");
+            }
             if state.registers_no_clients {
                 members.remove("registration_endpoint");
             }
@@ -252,7 +264,7 @@ fn answer(
             let token = authorization.strip_prefix("Bearer ").unwrap_or_default();
             let is_call = body.contains("\"tools/call\"");
             match &state.needed_scope {
-                _ if !state.access_tokens.contains(token) => unauthorized(origin),
+                _ if !state.access_tokens.contains(token) => unauthorized(state, origin),
                 Some(scope) if is_call && !state.elevated.contains(token) => {
                     let challenge = format!(
                         "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"{scope}\"\r\n"
@@ -267,11 +279,13 @@ fn answer(
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a request may also get no reply")]
-fn unauthorized(origin: &str) -> Option<Reply> {
-    let challenge = format!(
-        "WWW-Authenticate: Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"\r\n"
-    );
-    Some((401, challenge, String::new()))
+fn unauthorized(state: &State, origin: &str) -> Option<Reply> {
+    let mut headers = state.date.map(|date| format!("Date: {date}\r\n")).unwrap_or_default();
+    if !state.sends_no_challenge {
+        let metadata = format!("{origin}/.well-known/oauth-protected-resource/mcp");
+        let _ = write!(headers, "WWW-Authenticate: Bearer resource_metadata=\"{metadata}\"\r\n");
+    }
+    Some((401, headers, String::new()))
 }
 
 fn token(state: &mut State, request: &HashMap<String, String>, authorization: &str) -> Option<Reply> {
@@ -325,17 +339,22 @@ fn token(state: &mut State, request: &HashMap<String, String>, authorization: &s
     let (access, refresh) =
         (format!("{CANARY}-access-{}", state.issued), format!("{CANARY}-refresh-{}", state.issued));
     state.access_tokens.insert(access.clone());
-    if state.needed_scope.as_ref().is_some_and(|needed| scope.split(' ').any(|scope| scope == needed)) {
+    let mut granted = "notes:read".to_owned();
+    if let Some(needed) = &state.needed_scope
+        && scope.split(' ').any(|scope| scope == needed)
+    {
+        granted = format!("{granted} {needed}");
         state.elevated.insert(access.clone());
     }
     state.refresh_tokens.insert(refresh.clone());
     if request["grant_type"] == "refresh_token" && state.holds_refresh {
         return None;
     }
+    let refresh = (!state.issues_no_refresh_tokens).then_some(refresh);
     json_reply(
         200,
         &json!({ "access_token": access, "token_type": "Bearer", "expires_in": lifetime, "refresh_token": refresh,
-            "scope": "notes:read" }),
+            "scope": granted }),
     )
 }
 

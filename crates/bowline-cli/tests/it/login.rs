@@ -12,14 +12,14 @@ use rustix::{
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, path::Path, process::Command, thread};
 
 /// The revision of the scripted server, so that commands do not probe for the era.
-const REVISION: [&str; 2] = ["--revision", "2025-11-25"];
+pub(crate) const REVISION: [&str; 2] = ["--revision", "2025-11-25"];
 
-fn issuer() -> Issuer {
+pub(crate) fn issuer() -> Issuer {
     Issuer::start(State { first_lifetime: 3600, ..State::default() })
 }
 
 /// Puts a program `xdg-open` on the path. It passes its argument to the test.
-fn with_browser(place: &Place, mut command: Command) -> Command {
+pub(crate) fn with_browser(place: &Place, mut command: Command) -> Command {
     let (folder, pipe) = (place.path("bin"), place.path("visited"));
     if !pipe.exists() {
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).expect("pipes can be made");
@@ -31,22 +31,22 @@ fn with_browser(place: &Place, mut command: Command) -> Command {
 }
 
 /// Waits until the program opens the browser, and returns the URL.
-fn opened(place: &Place) -> String {
+pub(crate) fn opened(place: &Place) -> String {
     let seen = place.get("visited");
     let url = seen.strip_prefix("1|").expect("the URL is one argument");
     url.to_owned()
 }
 
 /// Logs in with a browser.
-fn log_in(place: &Place, issuer: &Issuer, words: &[&str]) -> String {
+pub(crate) fn log_in(place: &Place, issuer: &Issuer, words: &[&str]) -> String {
     let server = issuer.server();
     let command = place.program(&[&["login", &server], words].concat());
     let login = Background::start(with_browser(place, command));
     let (status, _, page) = get(&consent(&opened(place)));
     assert_eq!(status, 200, "{page}");
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
-    told
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
+    printed
 }
 
 fn ping(place: &Place, issuer: &Issuer) -> (String, Option<i32>) {
@@ -65,13 +65,13 @@ fn stored(place: &Place) -> Vec<String> {
 #[test]
 fn a_login_in_the_browser_is_stored_and_used() {
     let (place, issuer) = (Place::new(), issuer());
-    let told = log_in(&place, &issuer, &[]);
+    let printed = log_in(&place, &issuer, &[]);
     // The URL is always printed too.
-    assert!(told.contains(&format!("{}/authorize?", issuer.url)), "{told}");
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!(code, Some(0), "{told}");
-    let (told, code) = place.run(&["whoami"]);
-    assert_eq!(code, Some(0), "{told}");
+    assert!(printed.contains(&format!("{}/authorize?", issuer.url)), "{printed}");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(0), "{printed}");
+    let (printed, code) = place.run(&["whoami"]);
+    assert_eq!(code, Some(0), "{printed}");
     for expected in [
         &issuer.server(),
         &issuer.url,
@@ -79,11 +79,14 @@ fn a_login_in_the_browser_is_stored_and_used() {
         "notes:read",
         "renewed when needed",
     ] {
-        assert!(told.contains(expected), "{expected} in {told}");
+        assert!(printed.contains(expected), "{expected} in {printed}");
     }
-    let (told, _) = place.run(&["whoami", &issuer.server(), "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
-    assert_eq!((&told[0]["issuer"], &told[0]["renewable"]), (&issuer.url.as_str().into(), &true.into()));
+    let (printed, _) = place.run(&["whoami", &issuer.server(), "--json"]);
+    let printed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
+    assert_eq!(
+        (&printed[0]["issuer"], &printed[0]["renewable"]),
+        (&issuer.url.as_str().into(), &true.into())
+    );
     // A second login uses the registration again, with the same port.
     log_in(&place, &issuer, &[]);
     assert_eq!(issuer.with(|state| state.registrations.len()), 1);
@@ -95,12 +98,12 @@ fn a_login_in_the_browser_is_stored_and_used() {
 #[test]
 fn a_missing_login_ends_with_exit_code_7_and_the_command_to_run() {
     let (place, issuer) = (Place::new(), issuer());
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains(&format!("run `bowline login {}`", issuer.server())), "{told}");
-    let (told, code) = place.run(&["whoami", &issuer.server()]);
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains("not logged in"), "{told}");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{printed}");
+    assert!(printed.contains(&format!("run `bowline login {}`", issuer.server())), "{printed}");
+    let (printed, code) = place.run(&["whoami", &issuer.server()]);
+    assert_eq!(code, Some(7), "{printed}");
+    assert!(printed.contains("not logged in"), "{printed}");
     assert_eq!(place.run(&["whoami"]), ("no logins are stored\n".to_owned(), Some(0)));
 }
 
@@ -118,10 +121,10 @@ fn without_a_browser_the_redirected_url_is_pasted() {
     login.message("a code alone is not accepted");
     assert_eq!(issuer.with(|state| state.requests.get("/token").copied()), None);
     login.write(&redirected);
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
-    let (told, _) = place.run(&["whoami"]);
-    assert!(told.contains("work"), "{told}");
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
+    let (printed, _) = place.run(&["whoami"]);
+    assert!(printed.contains("work"), "{printed}");
 }
 
 #[test]
@@ -139,14 +142,14 @@ fn a_code_is_entered_on_another_device() {
     login.message("and enter the code WDJB-MJHT");
     issuer.wait(|state| state.requests.contains_key("/token"));
     issuer.with(|state| state.device_is_approved = true);
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
-    assert!(!told.contains(CANARY), "{told}");
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(!printed.contains(CANARY), "{printed}");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(0), "{printed}");
     // Refreshes need the exception, too.
-    let (told, _) = place.run(&["whoami"]);
-    assert!(told.contains("allowed  issuer-slash"), "{told}");
+    let (printed, _) = place.run(&["whoami"]);
+    assert!(printed.contains("allowed  issuer-slash"), "{printed}");
 }
 
 #[test]
@@ -179,23 +182,23 @@ fn a_configured_server_has_its_own_client_and_the_gateway_of_its_user_uses_the_l
         issuer.server()
     );
     place.put("user/.config/bowline/bowline.toml", &file);
-    let (told, code) = place.run(&["ping", "notes"]);
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains("run `bowline login notes`"), "{told}");
+    let (printed, code) = place.run(&["ping", "notes"]);
+    assert_eq!(code, Some(7), "{printed}");
+    assert!(printed.contains("run `bowline login notes`"), "{printed}");
     let gateway = ["call", "notes__read", "--", "bowline", "gateway", "--stdio"];
-    let (told, code) = place.run(&gateway);
-    assert_ne!(code, Some(0), "{told}");
+    let (printed, code) = place.run(&gateway);
+    assert_ne!(code, Some(0), "{printed}");
     let login = Background::start(with_browser(&place, place.program(&["login", "notes"])));
     get(&consent(&opened(&place)));
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
-    let (told, _) = place.run(&["whoami", "notes"]);
-    assert!(told.contains("by-hand (configured)"), "{told}");
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
+    let (printed, _) = place.run(&["whoami", "notes"]);
+    assert!(printed.contains("by-hand (configured)"), "{printed}");
     assert_eq!(issuer.with(|state| state.registrations.len()), 0);
     assert_eq!(place.run(&["call", "notes", "read"]), ("milk\n".to_owned(), Some(0)));
-    let (told, code) = place.run(&gateway);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("milk"), "{told}");
+    let (printed, code) = place.run(&gateway);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("milk"), "{printed}");
 }
 
 #[test]
@@ -211,8 +214,8 @@ fn stored_logins_are_sealed_with_the_key_of_the_user() {
     let login = with_browser(&place, with_key(&["login", &server], "BOWLINE_LOGIN_KEY", &key));
     let login = Background::start(login);
     get(&consent(&opened(&place)));
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
     let file = place.path("user/.local/state/bowline/credentials").join(&stored(&place)[0]);
     let text = fs::read_to_string(file).expect("it is there");
     assert!(!text.contains(CANARY) && text.contains("\"sealed\""), "{text}");
@@ -220,28 +223,28 @@ fn stored_logins_are_sealed_with_the_key_of_the_user() {
     let ping = |variable: &str, value: &str| {
         place.output(with_key(&["ping", &server, REVISION[0], REVISION[1]], variable, value))
     };
-    let (told, code) = ping("BOWLINE_LOGIN_KEY", &key);
-    assert_eq!(code, Some(0), "{told}");
+    let (printed, code) = ping("BOWLINE_LOGIN_KEY", &key);
+    assert_eq!(code, Some(0), "{printed}");
     // The same key, in a file.
     place.put("key", &format!("{key}\n"));
     let path = place.path("key");
     let path = path.to_str().expect("it is text");
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("it is ours");
-    let (told, code) = ping("BOWLINE_LOGIN_KEY_FILE", path);
-    assert_ne!(code, Some(0), "{told}");
-    assert!(told.contains("readable by others"), "{told}");
+    let (printed, code) = ping("BOWLINE_LOGIN_KEY_FILE", path);
+    assert_ne!(code, Some(0), "{printed}");
+    assert!(printed.contains("readable by others"), "{printed}");
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");
-    let (told, code) = ping("BOWLINE_LOGIN_KEY_FILE", path);
-    assert_eq!(code, Some(0), "{told}");
+    let (printed, code) = ping("BOWLINE_LOGIN_KEY_FILE", path);
+    assert_eq!(code, Some(0), "{printed}");
     for (value, reason) in [
         ("22".repeat(32).as_str(), "another key"),
         ("short-secret", "is not a key"),
         ("keyring", "cannot use the keyring"),
         ("", "there is no key to open it"),
     ] {
-        let (told, code) = ping("BOWLINE_LOGIN_KEY", value);
-        assert_ne!(code, Some(0), "{told}");
-        assert!(told.contains(reason) && !told.contains("short-secret"), "{reason} in {told}");
+        let (printed, code) = ping("BOWLINE_LOGIN_KEY", value);
+        assert_ne!(code, Some(0), "{printed}");
+        assert!(printed.contains(reason) && !printed.contains("short-secret"), "{reason} in {printed}");
     }
 }
 
@@ -249,17 +252,17 @@ fn stored_logins_are_sealed_with_the_key_of_the_user() {
 fn logging_out_revokes_and_deletes_the_tokens() {
     let (place, issuer) = (Place::new(), issuer());
     log_in(&place, &issuer, &[]);
-    let (told, code) = place.run(&["logout", &issuer.server()]);
-    assert_eq!((told, code), (format!("{}: revoked\n", issuer.server()), Some(0)));
+    let (printed, code) = place.run(&["logout", &issuer.server()]);
+    assert_eq!((printed, code), (format!("{}: revoked\n", issuer.server()), Some(0)));
     assert_eq!(issuer.with(|state| state.revoked.clone()), [format!("{CANARY}-refresh-1")]);
     assert_eq!(stored(&place), Vec::<String>::new());
     assert_eq!(ping(&place, &issuer).1, Some(7));
-    let (told, _) = place.run(&["logout", &issuer.server()]);
-    assert!(told.contains("not logged in"), "{told}");
+    let (printed, _) = place.run(&["logout", &issuer.server()]);
+    assert!(printed.contains("not logged in"), "{printed}");
     log_in(&place, &issuer, &[]);
     log_in(&place, &issuer, &["--account", "work"]);
-    let (told, code) = place.run(&["logout", "--all"]);
-    assert_eq!((told.lines().count(), code), (2, Some(0)), "{told}");
+    let (printed, code) = place.run(&["logout", "--all"]);
+    assert_eq!((printed.lines().count(), code), (2, Some(0)), "{printed}");
     assert_eq!(stored(&place), Vec::<String>::new());
 }
 
@@ -290,12 +293,12 @@ fn v58_a_process_killed_while_it_refreshes_is_reported_and_nothing_loops() {
     killed.end();
     issuer.with(|state| state.holds_refresh = false);
     issuer.expire();
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains("interrupted"), "{told}");
-    assert!(told.contains("bowline login"), "{told}");
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!(code, Some(7), "{told}");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{printed}");
+    assert!(printed.contains("interrupted"), "{printed}");
+    assert!(printed.contains("bowline login"), "{printed}");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{printed}");
     // The spent refresh token was tried once more, and never again.
     assert_eq!(issuer.with(|state| state.refreshes), 2);
     log_in(&place, &issuer, &[]);
@@ -315,8 +318,8 @@ fn v55_a_page_that_calls_the_listener_gets_an_error_and_does_not_end_the_wait() 
     }
     assert_eq!(issuer.with(|state| state.requests.get("/token").copied()), None);
     assert_eq!(get(&redirected).0, 200);
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
     assert_eq!(issuer.with(|state| state.requests["/token"]), 1);
 }
 
@@ -340,10 +343,10 @@ fn v52_a_malicious_authorization_page_is_never_opened() {
             .expect("it is ours");
         let mut command = place.program(&["login", &issuer.server()]);
         command.env("PATH", format!("{}:/usr/bin:/bin", place.path("bin").display()));
-        let (told, code) = place.output(command);
-        assert_ne!(code, Some(0), "{page}: {told}");
-        assert!(!place.path("here/opened").exists(), "{page}: {told}");
-        assert_eq!(issuer.with(|state| state.requests.get("/register").copied()), None, "{page}: {told}");
+        let (printed, code) = place.output(command);
+        assert_ne!(code, Some(0), "{page}: {printed}");
+        assert!(!place.path("here/opened").exists(), "{page}: {printed}");
+        assert_eq!(issuer.with(|state| state.requests.get("/register").copied()), None, "{page}: {printed}");
     }
 }
 
@@ -353,9 +356,9 @@ fn v64_a_busy_callback_port_is_refused_and_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let port = taken.local_addr().expect("it is bound").port().to_string();
     let words = ["login", &issuer.server(), "--client-id", "fixed", "--callback-port", &port];
-    let (told, code) = place.run(&words);
-    assert_ne!(code, Some(0), "{told}");
-    assert!(told.contains(&format!("port {port}")), "{told}");
+    let (printed, code) = place.run(&words);
+    assert_ne!(code, Some(0), "{printed}");
+    assert!(printed.contains(&format!("port {port}")), "{printed}");
     assert_eq!(issuer.with(|state| state.requests.get("/authorize").copied()), None);
 }
 
@@ -363,16 +366,16 @@ fn v64_a_busy_callback_port_is_refused_and_named() {
 fn an_account_is_chosen_by_its_name() {
     let (place, issuer) = (Place::new(), issuer());
     log_in(&place, &issuer, &["--account", "work"]);
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!(code, Some(7), "{told}");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{printed}");
     let server = issuer.server();
     let with = |account: &str| place.run(&["ping", &server, "--account", account, REVISION[0], REVISION[1]]);
     assert_eq!(with("work").1, Some(0));
-    let (told, code) = with("home");
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains(&format!("bowline login {server} --account home`")), "{told}");
-    let (told, code) = place.run(&["ping", "everything", "--account", "work"]);
-    assert_eq!(code, Some(2), "{told}");
+    let (printed, code) = with("home");
+    assert_eq!(code, Some(7), "{printed}");
+    assert!(printed.contains(&format!("bowline login {server} --account home`")), "{printed}");
+    let (printed, code) = place.run(&["ping", "everything", "--account", "work"]);
+    assert_eq!(code, Some(2), "{printed}");
 }
 
 #[test]
@@ -387,46 +390,46 @@ fn a_client_secret_of_the_command_line_is_kept_for_refreshes() {
     command.env("NOTES_SECRET", &secret);
     let login = Background::start(with_browser(&place, command));
     get(&consent(&opened(&place)));
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
-    let (told, _) = place.run(&["whoami"]);
-    assert!(told.contains("confidential (configured, its secret is stored)"), "{told}");
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
+    let (printed, _) = place.run(&["whoami"]);
+    assert!(printed.contains("confidential (configured, its secret is stored)"), "{printed}");
     // The variable is not set any more, and the token has expired.
     issuer.expire();
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!((code, issuer.with(|state| state.refreshes)), (Some(0), 1), "{told}");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!((code, issuer.with(|state| state.refreshes)), (Some(0), 1), "{printed}");
 }
 
 #[test]
 fn exceptions_are_named_allowed_shown_and_kept_for_refreshes() {
     let place = Place::new();
     let issuer = Issuer::start(State { breaks_rules: true, ..State::default() });
-    let (told, code) = place.run(&["login", &issuer.server(), "--no-browser"]);
-    assert_ne!(code, Some(0), "{told}");
-    assert!(told.contains("`unannounced-pkce`"), "{told}");
-    let (told, code) = place.run(&["login", &issuer.server(), "--allow-exception", "everything"]);
-    assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("no-resource-parameter"), "{told}");
+    let (printed, code) = place.run(&["login", &issuer.server(), "--no-browser"]);
+    assert_ne!(code, Some(0), "{printed}");
+    assert!(printed.contains("`unannounced-pkce`"), "{printed}");
+    let (printed, code) = place.run(&["login", &issuer.server(), "--allow-exception", "everything"]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("no-resource-parameter"), "{printed}");
     let exceptions = ["--allow-exception", "unannounced-pkce", "--allow-exception", "no-resource-parameter"];
     log_in(&place, &issuer, &exceptions);
-    let (told, _) = place.run(&["whoami"]);
-    assert!(told.contains("allowed  unannounced-pkce, no-resource-parameter"), "{told}");
+    let (printed, _) = place.run(&["whoami"]);
+    assert!(printed.contains("allowed  unannounced-pkce, no-resource-parameter"), "{printed}");
     issuer.expire();
-    let (told, code) = ping(&place, &issuer);
-    assert_eq!((code, issuer.with(|state| state.refreshes)), (Some(0), 1), "{told}");
-    let (told, _) = place.run(&["whoami", "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
-    assert_eq!(told[0]["exceptions"][0], "unannounced-pkce");
+    let (printed, code) = ping(&place, &issuer);
+    assert_eq!((code, issuer.with(|state| state.refreshes)), (Some(0), 1), "{printed}");
+    let (printed, _) = place.run(&["whoami", "--json"]);
+    let printed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
+    assert_eq!(printed[0]["exceptions"][0], "unannounced-pkce");
 }
 
 /// Writes the configuration of a server with settings for its login.
-fn configure(place: &Place, issuer: &Issuer, settings: &str) {
+pub(crate) fn configure(place: &Place, issuer: &Issuer, settings: &str) {
     let (server, origin) = (issuer.server(), &issuer.url);
     let file = format!("[[rules]]\neffect = \"allow\"\n[servers.notes]\nurl = \"{server}\"\n{settings}\n");
     place.put("user/.config/bowline/bowline.toml", &file.replace("ORIGIN", origin));
 }
 
-const GATEWAY: [&str; 6] = ["call", "notes__read", "--", "bowline", "gateway", "--stdio"];
+pub(crate) const GATEWAY: [&str; 6] = ["call", "notes__read", "--", "bowline", "gateway", "--stdio"];
 
 #[test]
 fn configured_urls_and_parameters_are_used_at_a_login() {
@@ -438,14 +441,14 @@ fn configured_urls_and_parameters_are_used_at_a_login() {
     configure(&place, &issuer, settings);
     let login = Background::start(with_browser(&place, place.program(&["login", "notes"])));
     get(&consent(&opened(&place)));
-    let (code, told) = login.end();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = login.end();
+    assert_eq!(code, Some(0), "{printed}");
     let asked = issuer.with(|state| state.authorization.clone());
     assert_eq!(asked["audience"], "notes");
     assert_eq!(asked["resource"], format!("{}/other", issuer.url));
     assert_eq!(place.run(&["call", "notes", "read"]), ("milk\n".to_owned(), Some(0)));
-    let (told, code) = place.run(&GATEWAY);
-    assert_eq!(code, Some(0), "{told}");
+    let (printed, code) = place.run(&GATEWAY);
+    assert_eq!(code, Some(0), "{printed}");
 }
 
 #[test]
@@ -466,8 +469,8 @@ fn a_machine_credential_needs_no_login() {
         configure(&place, &issuer, settings);
         place.put("user/.config/bowline/assertion.jwt", "platform\n");
         assert_eq!(place.run(&["call", "notes", "read"]), ("milk\n".to_owned(), Some(0)), "{settings}");
-        let (told, code) = place.run(&GATEWAY);
-        assert_eq!(code, Some(0), "{told}");
+        let (printed, code) = place.run(&GATEWAY);
+        assert_eq!(code, Some(0), "{printed}");
         assert_eq!(issuer.with(|state| state.requests.get("/authorize").copied()), None);
     }
 }
@@ -478,11 +481,11 @@ fn a_server_without_a_login_is_used_without_tokens() {
     log_in(&place, &issuer, &[]);
     for settings in ["oauth = false", "auth = \"none\""] {
         configure(&place, &issuer, settings);
-        let (told, code) = place.run(&["call", "notes", "read"]);
-        assert_ne!(code, Some(0), "{settings}: {told}");
-        let (told, code) = place.run(&["login", "notes"]);
-        assert_eq!(code, Some(2), "{settings}: {told}");
-        assert!(told.contains("auth = \"none\""), "{told}");
+        let (printed, code) = place.run(&["call", "notes", "read"]);
+        assert_ne!(code, Some(0), "{settings}: {printed}");
+        let (printed, code) = place.run(&["login", "notes"]);
+        assert_eq!(code, Some(2), "{settings}: {printed}");
+        assert!(printed.contains("auth = \"none\""), "{printed}");
     }
 }
 
@@ -501,8 +504,8 @@ fn a_gateway_at_a_terminal_asks_before_it_opens_a_browser() {
     assert_eq!(issuer.with(|state| state.requests.get("/authorize").copied()), None);
     up.enter("y");
     get(&consent(&opened(&place)));
-    let (code, told) = call.end();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = call.end();
+    assert_eq!(code, Some(0), "{printed}");
     signal(up.id(), Signal::INT);
     let (code, screen) = up.finish();
     assert_eq!(code, Some(0), "{screen}");
@@ -512,14 +515,14 @@ fn a_gateway_at_a_terminal_asks_before_it_opens_a_browser() {
 fn the_doctor_finds_problems_of_the_authorization() {
     let findings = |state: State| {
         let (place, issuer) = (Place::new(), Issuer::start(state));
-        let (told, code) = place.run(&["doctor", &issuer.server(), "--json"]);
-        let report = told.split_once("\n{").map_or(told.as_str(), |(report, _)| report);
+        let (printed, code) = place.run(&["doctor", &issuer.server(), "--json"]);
+        let report = printed.split_once("\n{").map_or(printed.as_str(), |(report, _)| report);
         let end = report.rfind('}').map_or(report.len(), |end| end + 1);
         let report: serde_json::Value = serde_json::from_str(&report[..end]).unwrap_or_default();
         let checks = report["findings"].as_array().cloned().unwrap_or_default();
         let checks: Vec<_> =
             checks.iter().map(|found| found["check"].as_str().unwrap_or("").to_owned()).collect();
-        (checks.join(" "), code, told)
+        (checks.join(" "), code, printed)
     };
     for (state, expected, exit) in [
         (State { breaks_rules: true, ..State::default() }, "auth-pkce", 8),
@@ -536,11 +539,37 @@ fn the_doctor_finds_problems_of_the_authorization() {
             8,
         ),
     ] {
-        let (checks, code, told) = findings(state);
-        assert_eq!((checks.as_str(), code), (expected, Some(exit)), "{told}");
+        let (checks, code, printed) = findings(state);
+        assert_eq!((checks.as_str(), code), (expected, Some(exit)), "{printed}");
     }
-    let (checks, code, told) = findings(State::default());
-    assert_eq!((checks.as_str(), code), ("", Some(7)), "{told}");
+    let (checks, code, output) = findings(State::default());
+    assert_eq!((checks.as_str(), code), ("", Some(7)), "{output}");
+    for (state, expected, exit) in [
+        (State { sends_no_challenge: true, ..State::default() }, "auth-challenge", 8),
+        (State { has_no_page: true, ..State::default() }, "auth-no-login", 7),
+        (State { date: Some("Mon, 05 Jan 2026 10:00:00 GMT"), ..State::default() }, "auth-clock", 7),
+    ] {
+        let (checks, code, output) = findings(state);
+        assert_eq!((checks.as_str(), code), (expected, Some(exit)), "{output}");
+    }
+}
+
+#[test]
+fn the_doctor_finds_problems_of_a_stored_login() {
+    let place = Place::new();
+    // The only token of the login has expired, and there is nothing to renew it with.
+    let issuer = Issuer::start(State { issues_no_refresh_tokens: true, ..State::default() });
+    configure(&place, &issuer, "oauth = { allow = [\"issuer-slash\"] }");
+    let login = Background::start(with_browser(&place, place.program(&["login", "notes"])));
+    get(&consent(&opened(&place)));
+    let (code, output) = login.end();
+    assert_eq!(code, Some(0), "{output}");
+    issuer.expire();
+    let (output, _) = place.run(&["doctor", "notes", "--json"]);
+    for (check, level) in [("auth-expired", "warning"), ("auth-exceptions", "hint")] {
+        assert!(output.contains(&format!("\"{check}\"")), "{check} ({level}) is not in {output}");
+    }
+    assert!(output.contains("issuer-slash"), "{output}");
 }
 
 #[test]
@@ -548,83 +577,75 @@ fn logging_out_of_all_servers_reports_each_record() {
     let (place, issuer) = (Place::new(), issuer());
     log_in(&place, &issuer, &[]);
     log_in(&place, &issuer, &["--account", "work"]);
-    let (told, code) = place.run(&["logout", "--all", "--json"]);
-    assert_eq!(code, Some(0), "{told}");
-    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
-    let outcomes: Vec<_> = told.as_array().expect("it is a list").iter().map(|one| &one["outcome"]).collect();
+    let (printed, code) = place.run(&["logout", "--all", "--json"]);
+    assert_eq!(code, Some(0), "{printed}");
+    let printed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
+    let outcomes: Vec<_> =
+        printed.as_array().expect("it is a list").iter().map(|one| &one["outcome"]).collect();
     assert_eq!(outcomes, ["revoked", "revoked"]);
     assert_eq!(stored(&place), Vec::<String>::new());
 }
 
+/// An issuer whose tool needs another scope than a login gets.
+fn stepping_up() -> Issuer {
+    let needed_scope = Some("notes:write".to_owned());
+    Issuer::start(State { first_lifetime: 3600, needed_scope, ..State::default() })
+}
+
 #[test]
-fn v57_no_secret_is_printed_recorded_or_passed_to_a_program() {
-    let place = Place::new();
-    let secret = format!("{CANARY}-secret");
-    let issuer = Issuer::start(State {
-        client_secret: Some(secret.clone()),
-        needed_scope: Some("notes:write".to_owned()),
-        ..State::default()
-    });
-    let audit = place.path("audit.jsonl");
-    let settings = format!(
-        "oauth = {{ client_id = \"confidential\", client_secret = \"{secret}\" }}\n[audit]\nfile = \"{}\"",
-        audit.display()
+fn a_call_at_a_terminal_offers_a_login_for_the_scope_of_its_tool() {
+    let (place, issuer) = (Place::new(), stepping_up());
+    let server = issuer.server();
+    log_in(&place, &issuer, &[]);
+    let start = || {
+        let mut command = place.program(&["call", &server, "read", REVISION[0], REVISION[1]]);
+        command.env("TERM", "xterm");
+        Pty::sized(with_browser(&place, command), 40, 200)
+    };
+    let mut pty = start();
+    pty.expect("Log in now? [y/n]");
+    let screen = pty.screen();
+    assert!(
+        screen.contains(&format!("needs a login at {} for notes:read notes:write", issuer.url)),
+        "{screen}"
     );
-    configure(&place, &issuer, &settings);
-    let mut seen = String::new();
-    // The second login is the step-up that the call needs.
-    for words in [&["login", "notes", "--trace"][..], &["login", "notes", "--scope", "notes:write"]] {
-        let mut command = place.program(words);
-        command.env("BOWLINE_LOG", "trace").env("RUST_LOG", "trace");
-        let login = Background::start(with_browser(&place, command));
-        let visited = opened(&place);
-        seen += &visited;
-        get(&consent(&visited));
-        let (code, told) = login.end();
-        assert_eq!(code, Some(0), "{told}");
-        seen += &told;
-        let (told, _) = place.run(&["call", "notes", "read", "--trace", "--record", "call.txtar"]);
-        seen += &told;
-        seen += &place.get("here/call.txtar");
-    }
-    let gateway = ["gateway", "--stdio", "--log", "trace"];
-    let (logged, code) =
-        place.run(&[&["call", "notes__read", "--trace", "--", "bowline"][..], &gateway].concat());
-    assert_eq!(code, Some(0), "{logged}");
-    assert!(logged.contains("TRACE") || logged.contains("DEBUG"), "{logged}");
-    seen += &logged;
-    issuer.expire();
-    let server = "notes";
-    for words in [
-        &["ping", server, "--trace", "--record", "ping.txtar"][..],
-        &["whoami"],
-        &["whoami", "--json"],
-        &["logout", server, "--trace"],
-        &["ping", server, "--json"],
-    ] {
-        let mut command = place.program(&[words, &REVISION].concat());
-        command.env("BOWLINE_LOG", "trace").env("RUST_LOG", "trace");
-        seen += &place.output(command).0;
-    }
-    seen += &place.get("here/ping.txtar");
-    // The rules were used: a token was refreshed, and the call was written to the audit log.
-    assert!(issuer.with(|state| state.refreshes) > 0);
-    let audited = place.get("audit.jsonl");
-    assert!(audited.contains("notes"), "{audited}");
-    seen += &audited;
-    // A workload logs in with its assertion.
-    let workload =
-        Issuer::start(State { assertion: Some(format!("{CANARY}-assertion")), ..State::default() });
-    configure(
-        &place,
-        &workload,
-        "oauth = { grant = \"workload\", issuer = \"ORIGIN\", assertion_file = \"a.jwt\" }",
-    );
-    place.put("user/.config/bowline/a.jwt", &format!("{CANARY}-assertion"));
-    let mut command = place.program(&["call", "notes", "read", "--trace"]);
-    command.env("BOWLINE_LOG", "trace").env("RUST_LOG", "trace");
-    let (told, code) = place.output(command);
-    assert_eq!(code, Some(0), "{told}");
-    seen += &told;
-    assert!(!seen.contains(CANARY), "{seen}");
+    pty.enter("n");
+    let (code, screen) = pty.finish();
+    assert_eq!(code, Some(7), "{screen}");
+    assert!(screen.contains("you declined it") && !screen.contains("milk"), "{screen}");
+    assert_eq!(issuer.with(|state| state.requests["/authorize"]), 1, "that of the login");
+    let mut pty = start();
+    pty.expect("Log in now? [y/n]").enter("y");
+    get(&consent(&opened(&place)));
+    let (code, screen) = pty.finish();
+    assert_eq!(code, Some(0), "{screen}");
+    // The call is repeated with the new token, and the scopes of the login are kept.
+    assert!(screen.contains("milk"), "{screen}");
+    assert_eq!(issuer.with(|state| state.authorization["scope"].clone()), "notes:read notes:write");
+    let (output, code) = place.run(&["call", &server, "read", REVISION[0], REVISION[1]]);
+    assert_eq!((output.as_str(), code), ("milk\n", Some(0)));
+    assert_eq!(issuer.with(|state| state.requests["/authorize"]), 2);
+}
+
+#[test]
+fn without_a_terminal_the_missing_scope_is_named_with_the_command_that_gets_it() {
+    let (place, issuer) = (Place::new(), stepping_up());
+    let server = issuer.server();
+    log_in(&place, &issuer, &[]);
+    let call = ["call", &server, "read", REVISION[0], REVISION[1]];
+    let (output, code) = place.run(&call);
+    assert_eq!(code, Some(7), "{output}");
+    let advice =
+        output.lines().find_map(|line| line.trim().strip_prefix("run `bowline ")).expect("it advises");
+    let words: Vec<&str> = advice.trim_end_matches('`').split(' ').collect();
+    assert_eq!(words[..2], ["login", &server], "{output}");
+    assert!(words.contains(&"notes:write"), "{output}");
+    // The advice works as it is printed.
+    let login = Background::start(with_browser(&place, place.program(&words)));
+    get(&consent(&opened(&place)));
+    let (code, output) = login.end();
+    assert_eq!(code, Some(0), "{output}");
+    assert_eq!(place.run(&call), ("milk\n".to_owned(), Some(0)));
+    let (output, _) = place.run(&["whoami"]);
+    assert!(output.contains("notes:read notes:write"), "{output}");
 }

@@ -83,7 +83,7 @@ fn untimed(text: &str) -> String {
 #[test]
 fn info_describes_a_server() {
     let place = Place::new();
-    let (told, code) = place.run(&["info", "everything"]);
+    let (printed, code) = place.run(&["info", "everything"]);
     expect![[r#"
         server        everything VERSION (Everything)
         description   Demonstrates every feature of every protocol revision
@@ -92,10 +92,10 @@ fn info_describes_a_server() {
         capabilities  tools (list changes), resources (list changes, subscriptions), prompts (list changes), completions, logging, io.modelcontextprotocol/tasks
         connected in  * ms
 
-        Demonstrates every feature of the protocol. Start with `echo` and `sum`; `wait` reports progress, `sign_in` and `test_elicitation` ask the user, `letters` uses the client's model."#]].assert_eq(&untimed(&told));
+        Demonstrates every feature of the protocol. Start with `echo` and `sum`; `wait` reports progress, `sign_in` and `test_elicitation` ask the user, `letters` uses the client's model."#]].assert_eq(&untimed(&printed));
     assert_eq!(code, Some(0));
-    let (told, code) = place.run(&["ping", "everything"]);
-    expect!["response after * ms, revision 2026-07-28"].assert_eq(&untimed(&told));
+    let (printed, code) = place.run(&["ping", "everything"]);
+    expect!["response after * ms, revision 2026-07-28"].assert_eq(&untimed(&printed));
     assert_eq!(code, Some(0));
 }
 
@@ -103,9 +103,9 @@ fn info_describes_a_server() {
 fn info_and_ping_have_stable_json() {
     let place = Place::new();
     let read = |words: &[&str]| -> serde_json::Value {
-        let (told, code) = place.run(words);
-        assert_eq!(code, Some(0), "{told}");
-        serde_json::from_str(&told).expect("it is JSON")
+        let (printed, code) = place.run(words);
+        assert_eq!(code, Some(0), "{printed}");
+        serde_json::from_str(&printed).expect("it is JSON")
     };
     let members = |value: &serde_json::Value| {
         let mut names: Vec<String> = value.as_object().expect("it is an object").keys().cloned().collect();
@@ -123,10 +123,10 @@ fn info_and_ping_have_stable_json() {
 #[test]
 fn lists_are_printed() {
     let place = Place::new();
-    let (told, _) = place.run(&["tools", "everything"]);
+    let (printed, _) = place.run(&["tools", "everything"]);
     assert!(
-        told.lines().any(|line| line.starts_with("echo  ") && line.ends_with("  Return the message.")),
-        "{told}"
+        printed.lines().any(|line| line.starts_with("echo  ") && line.ends_with("  Return the message.")),
+        "{printed}"
     );
     place.check(
         &["resources", "everything"],
@@ -182,10 +182,10 @@ fn lists_in_json_use_the_protocol_format() {
         ("templates", "resourceTemplates"),
         ("prompts", "prompts"),
     ] {
-        let (told, code) = place.run(&[command, "everything", "--json"]);
-        assert_eq!(code, Some(0), "{told}");
-        let listed: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
-        assert!(listed[member].as_array().is_some_and(|listed| !listed.is_empty()), "{told}");
+        let (printed, code) = place.run(&[command, "everything", "--json"]);
+        assert_eq!(code, Some(0), "{printed}");
+        let listed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
+        assert!(listed[member].as_array().is_some_and(|listed| !listed.is_empty()), "{printed}");
     }
 }
 
@@ -440,8 +440,8 @@ fn unknown_and_unreachable_servers_get_hints() {
         "#]],
     );
     for address in ["localhost:7337", "ftp://example.com"] {
-        let (told, code) = place.run(&["tools", address]);
-        assert!(told.ends_with("\n  URLs start with http:// or https://\n"), "{told}");
+        let (printed, code) = place.run(&["tools", address]);
+        assert!(printed.ends_with("\n  URLs start with http:// or https://\n"), "{printed}");
         assert_eq!(code, Some(3));
     }
     place.check(
@@ -465,8 +465,8 @@ fn unknown_and_unreachable_servers_get_hints() {
         error: environment variable `TOKEN` is not set; expected a token
     "]],
     );
-    let (told, code) = place.run(&["tools", "http://127.0.0.1:1/mcp"]);
-    assert!(told.starts_with("error: http://127.0.0.1:1/mcp: the server cannot be reached"), "{told}");
+    let (printed, code) = place.run(&["tools", "http://127.0.0.1:1/mcp"]);
+    assert!(printed.starts_with("error: http://127.0.0.1:1/mcp: the server cannot be reached"), "{printed}");
     assert_eq!(code, Some(4));
 }
 
@@ -489,8 +489,8 @@ fn changes_of_a_server_are_watched() {
     let mut watch = watch.expect("the program can be started");
     // The start of the watch is not observable, so events are sent until it ends.
     while watch.try_wait().expect("it is our child").is_none() {
-        let (told, code) = place.run(&["call", url.trim(), "test_trigger_tool_change"]);
-        assert_eq!(code, Some(0), "{told}");
+        let (printed, code) = place.run(&["call", url.trim(), "test_trigger_tool_change"]);
+        assert_eq!(code, Some(0), "{printed}");
     }
     let output = watch.wait_with_output().expect("it has ended");
     let line = String::from_utf8_lossy(&output.stdout);

@@ -16,11 +16,16 @@ mod doctor;
 #[cfg(unix)]
 mod inbox;
 #[cfg(unix)]
+mod inspector;
+#[cfg(unix)]
 mod issuer;
 #[cfg(unix)]
 mod login;
+#[cfg(unix)]
+mod login_secrets;
 mod looking;
 mod place;
+mod proxy;
 #[cfg(unix)]
 mod pty;
 #[cfg(unix)]

@@ -67,9 +67,9 @@ impl Place {
 
     pub(crate) fn output(&self, mut command: Command) -> (String, Option<i32>) {
         let output = command.output().expect("the program can be started");
-        let told = String::from_utf8(output.stdout).expect("it is text")
+        let printed = String::from_utf8(output.stdout).expect("it is text")
             + &String::from_utf8(output.stderr).expect("it is text");
-        (self.masked(&told), output.status.code())
+        (self.masked(&printed), output.status.code())
     }
 
     /// Masks everything that differs from run to run.
@@ -81,8 +81,8 @@ impl Place {
     }
 
     pub(crate) fn check(&self, words: &[&str], code: i32, expected: &Expect) {
-        let (told, ended) = self.run(words);
-        expected.assert_eq(&told);
+        let (printed, ended) = self.run(words);
+        expected.assert_eq(&printed);
         assert_eq!(ended, Some(code), "{words:?}");
     }
 }
@@ -151,6 +151,11 @@ impl Background {
             }
         }
         panic!("no message with `{wanted}`");
+    }
+
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     #[cfg(unix)]

@@ -133,8 +133,8 @@ fn an_unrecorded_request_is_reported() {
         came[4].contains("the recording has no `prompts/list`; it has initialize, tools/call"),
         "{came:?}"
     );
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains(r#"/result/action: expected "accept", got "decline""#), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains(r#"/result/action: expected "accept", got "decline""#), "{printed}");
 }
 
 #[test]
@@ -157,12 +157,13 @@ fn a_changed_response_is_a_difference() {
     let changed = [("GREETING", "good day")];
     let output = replayed_to_server(&path, &changed, &[]);
     assert_eq!(output.status.code(), Some(8));
-    let told = String::from_utf8_lossy(&output.stdout).replace(&*folder.path().to_string_lossy(), "FOLDER");
+    let printed =
+        String::from_utf8_lossy(&output.stdout).replace(&*folder.path().to_string_lossy(), "FOLDER");
     expect![[r#"
         FOLDER/run.txtar:24: `tools/call` differs
           /result/content/0/text: expected "hello", got "good day"
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&printed);
     expect![[r#"
         error: 1 response differs from the recording
     "#]]

@@ -6,6 +6,10 @@ use crate::{
 };
 use expect_test::expect;
 use rustix::process::Signal;
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+};
 
 const SERVERS: &str = r#"
 [[rules]]
@@ -28,9 +32,9 @@ fn a_stdio_gateway_looks_like_one_server() {
     place.put("user/.config/bowline/bowline.toml", SERVERS);
     let words =
         ["call", "shop__query", "sql=SELECT id FROM customers", "--", "bowline", "gateway", "--stdio"];
-    let (told, code) = place.run(&words);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains('1') && !told.contains('3'), "{told}");
+    let (printed, code) = place.run(&words);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains('1') && !printed.contains('3'), "{printed}");
 }
 
 #[test]
@@ -39,9 +43,9 @@ fn a_gateway_serves_http_and_stdio_until_its_client_exits() {
     place.put("user/.config/bowline/bowline.toml", SERVERS);
     let mut gateway = Background::start(place.program(&["gateway", "--stdio", "--listen", "127.0.0.1:0"]));
     let url = url(&gateway.message("listening"));
-    let (told, code) = place.run(&["tools", &url]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("shop__query"), "{told}");
+    let (printed, code) = place.run(&["tools", &url]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("shop__query"), "{printed}");
     gateway.close_input();
     assert_eq!(gateway.end().0, Some(0));
 }
@@ -51,8 +55,8 @@ fn a_url_without_a_path_gets_a_hint() {
     let place = Place::new();
     let mut server = Background::start(place.program(&["serve", "everything", "--http", "localhost:0"]));
     let url = server.line();
-    let (told, code) = place.run(&["ping", url.trim_end_matches("/mcp")]);
-    assert!(told.contains(&format!("try `{url}`")), "{told}");
+    let (printed, code) = place.run(&["ping", url.trim_end_matches("/mcp")]);
+    assert!(printed.contains(&format!("try `{url}`")), "{printed}");
     assert_ne!(code, Some(0));
 }
 
@@ -70,12 +74,12 @@ fn an_http_gateway_shuts_down_on_signal() {
     let url = format!("http://{}/mcp", message["address"].as_str().expect("it is told"));
     // The user's own commands know the token; those of another user do not.
     let other = Place::new();
-    let (told, code) = other.run(&["ping", &url]);
-    assert_ne!(code, Some(0), "{told}");
+    let (printed, code) = other.run(&["ping", &url]);
+    assert_ne!(code, Some(0), "{printed}");
     let mut ping = other.program(&["ping", &url, "--bearer-env", "TOKEN"]);
     ping.env("TOKEN", "s3cret-token");
-    let (told, code) = place.output(ping);
-    assert_eq!(code, Some(0), "{told}");
+    let (printed, code) = place.output(ping);
+    assert_eq!(code, Some(0), "{printed}");
     gateway.signal(Signal::TERM);
     let (code, messages) = gateway.end();
     assert_eq!(code, Some(0));
@@ -154,9 +158,10 @@ fn a_served_server_accepts_its_hosts_and_2024_11_05() {
     assert!(event.is_some());
     server.signal(Signal::INT);
     assert_eq!(server.end().0, Some(0));
-    let (told, code) = place.run(&["serve", "everything", "--http", "0", "--no-token", "--http-host", "*"]);
-    assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("`--http-host *` needs a token"), "{told}");
+    let (printed, code) =
+        place.run(&["serve", "everything", "--http", "0", "--no-token", "--http-host", "*"]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("`--http-host *` needs a token"), "{printed}");
 }
 
 #[test]
@@ -195,34 +200,34 @@ fn a_served_server_requires_the_token_of_the_user() {
 #[test]
 fn problems_are_logged_and_fatal_with_strict() {
     let place = Place::new();
-    let (told, code) = place.run(&["gateway"]);
+    let (printed, code) = place.run(&["gateway"]);
     expect![[r#"
         error: no configuration found at `/here/bowline.toml` or `/user/.config/bowline/bowline.toml`
           run `bowline config import` to import servers from other clients
           run `bowline up` to try the built-in servers
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&printed);
     assert_eq!(code, Some(3));
     place.put(
         "user/.config/bowline/bowline.toml",
         &(SERVERS.to_owned() + "\n[servers.wrong]\nargs = [\"x\"]\n"),
     );
     place.put("here/bowline.toml", "[servers.theirs]\ncommand = \"bowline\"\n");
-    let (told, code) = place.run(&["gateway", "--strict", "--no-token", "--listen", "0.0.0.0:0"]);
+    let (printed, code) = place.run(&["gateway", "--strict", "--no-token", "--listen", "0.0.0.0:0"]);
     expect![[r#"
         error: the configuration has problems
           /user/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` requires `command`, which is missing; add `command` or remove `args`
           other machines can connect to 0.0.0.0:0 without a token; remove `--no-token`, or set `token_env` in `[gateway]`
           listening on 0.0.0.0:0, but only requests for `localhost` are allowed; add the host names and addresses that clients use to `gateway.allowed_hosts`
           /here/bowline.toml:1: server `theirs` is defined by the project and needs your approval; run `bowline up` in a terminal to approve it
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&printed);
     assert_eq!(code, Some(3));
-    let (told, code) = place.run(&["gateway", "--stdio", "--log", "loud"]);
+    let (printed, code) = place.run(&["gateway", "--stdio", "--log", "loud"]);
     expect![[r#"
         error: invalid log level `loud`
           expected error, warn, info, debug, trace, or a filter such as `warn,bowline_host=debug`
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&printed);
     assert_eq!(code, Some(2));
 }
 
@@ -239,21 +244,21 @@ fn built_in_servers_are_served() {
         (&["web"], "fetch"),
         (&["everything"], "echo"),
     ] {
-        let (told, code) = place.run(&[&["tools", "--", "bowline", "serve"][..], words].concat());
-        assert_eq!(code, Some(0), "{words:?}: {told}");
-        assert!(told.contains(tool), "{words:?}: {told}");
+        let (printed, code) = place.run(&[&["tools", "--", "bowline", "serve"][..], words].concat());
+        assert_eq!(code, Some(0), "{words:?}: {printed}");
+        assert!(printed.contains(tool), "{words:?}: {printed}");
     }
     let outside = ["call", "read_file", "path=../README.md", "--", "bowline", "serve", "files", "below"];
-    let (told, code) = place.run(&outside);
-    assert_eq!(code, Some(1), "{told}");
+    let (printed, code) = place.run(&outside);
+    assert_eq!(code, Some(1), "{printed}");
     // The names are also targets.
-    let (told, code) = place.run(&["call", "files", "read_file", "path=README.md"]);
-    assert_eq!((told.trim_end(), code), ("Hello", Some(0)));
+    let (printed, code) = place.run(&["call", "files", "read_file", "path=README.md"]);
+    assert_eq!((printed.trim_end(), code), ("Hello", Some(0)));
 
     let mut server = Background::start(place.program(&["serve", "everything", "--http", "127.0.0.1:0"]));
     let url = server.line();
-    let (told, code) = place.run(&["call", &url, "echo", "message=hi"]);
-    assert_eq!((told.as_str(), code), ("hi\n", Some(0)));
+    let (printed, code) = place.run(&["call", &url, "echo", "message=hi"]);
+    assert_eq!((printed.as_str(), code), ("hi\n", Some(0)));
     server.signal(Signal::INT);
     assert_eq!(server.end().0, Some(0));
 }
@@ -265,15 +270,15 @@ fn a_home_directory_is_served_only_on_request() {
     for folder in ["user", "."] {
         let mut command = place.program(&["serve", "files"]);
         command.current_dir(place.path(folder));
-        let (told, code) = place.output(command);
-        assert_eq!(code, Some(2), "{told}");
-        assert!(told.contains("home directory") && told.contains("`--root "), "{told}");
+        let (printed, code) = place.output(command);
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(printed.contains("home directory") && printed.contains("`--root "), "{printed}");
     }
     let mut command = place.program(&["serve", "files"]);
     command.current_dir("/");
-    let (told, code) = place.output(command);
-    assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("the root of the file system") && told.contains("`--root /`"), "{told}");
+    let (printed, code) = place.output(command);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("the root of the file system") && printed.contains("`--root /`"), "{printed}");
 
     // At a terminal the user is asked.
     for (answer, expected) in [("n", "refusing to serve"), ("y", "serving MCP")] {
@@ -293,20 +298,20 @@ fn a_home_directory_is_served_only_on_request() {
 #[test]
 fn a_database_is_created_with_write_access() {
     let place = Place::new();
-    let (told, code) = place.run(&["serve", "database", "--sqlite", "new.db"]);
-    assert_eq!(code, Some(1), "{told}");
+    let (printed, code) = place.run(&["serve", "database", "--sqlite", "new.db"]);
+    assert_eq!(code, Some(1), "{printed}");
     assert!(
-        told.contains("file `new.db` does not exist") && told.contains("pass `--write` to create it"),
-        "{told}"
+        printed.contains("file `new.db` does not exist") && printed.contains("pass `--write` to create it"),
+        "{printed}"
     );
     let serve = ["bowline", "serve", "database", "--sqlite", "new.db", "--write", "--without-consent"];
     let create = ["call", "execute", "sql=CREATE TABLE notes (text TEXT)", "--"];
-    let (told, code) = place.run(&[&create[..], &serve].concat());
-    assert_eq!(code, Some(0), "{told}");
-    let (told, code) =
+    let (printed, code) = place.run(&[&create[..], &serve].concat());
+    assert_eq!(code, Some(0), "{printed}");
+    let (printed, code) =
         place.run(&["call", "tables", "--", "bowline", "serve", "database", "--sqlite", "new.db"]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("notes"), "{told}");
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("notes"), "{printed}");
 }
 
 #[test]
@@ -321,11 +326,11 @@ fn calls_are_limited_by_a_flag() {
         "1",
     ]));
     let url = server.line();
-    let (told, code) = place.run(&["call", &url, "echo", "message=hi"]);
-    assert_eq!((told.as_str(), code), ("hi\n", Some(0)));
-    let (told, code) = place.run(&["call", &url, "echo", "message=hi"]);
-    assert_ne!(code, Some(0), "{told}");
-    assert!(told.contains("too many calls"), "{told}");
+    let (printed, code) = place.run(&["call", &url, "echo", "message=hi"]);
+    assert_eq!((printed.as_str(), code), ("hi\n", Some(0)));
+    let (printed, code) = place.run(&["call", &url, "echo", "message=hi"]);
+    assert_ne!(code, Some(0), "{printed}");
+    assert!(printed.contains("too many calls"), "{printed}");
 }
 
 #[test]
@@ -339,8 +344,8 @@ fn unsupported_documents_are_an_error() {
         (&["serve", "web", "--openapi", "nowhere.json"], 1),
         (&["serve", "nothing"], 2),
     ] {
-        let (told, ended) = place.run(words);
-        assert_eq!(ended, Some(code), "{words:?}: {told}");
+        let (printed, ended) = place.run(words);
+        assert_eq!(ended, Some(code), "{words:?}: {printed}");
     }
 }
 
@@ -353,6 +358,114 @@ fn sighup_reloads_the_configuration() {
     gateway.signal(Signal::HUP);
     let line = gateway.message("the configuration was reloaded");
     assert!(line.contains("changes=\"none\" problems=0"), "{line}");
+    // A file that has changed is read.
+    let changed = SERVERS.replace("servers.shop", "servers.store");
+    place.put("user/.config/bowline/bowline.toml", &changed);
+    gateway.signal(Signal::HUP);
+    let line = gateway.message("store");
+    assert!(line.contains("the configuration was reloaded") && line.contains("shop"), "{line}");
     gateway.signal(Signal::TERM);
     assert_eq!(gateway.end().0, Some(0));
+}
+
+/// Sends a request without credentials, and returns the first line of the response.
+fn status(url: &str, request: &str) -> String {
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        .expect("it reads");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("it answers");
+    line
+}
+
+#[test]
+fn a_gateway_requires_the_token_of_the_user() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", SERVERS);
+    let mut gateway = Background::start(place.program(&["gateway", "--listen", "127.0.0.1:0"]));
+    let url = url(&gateway.message("listening"));
+    for request in ["POST /mcp", "GET /mcp", "GET /sse", "GET /metrics"] {
+        let line = status(&url, request);
+        assert!(line.starts_with("HTTP/1.1 401"), "{request}: {line}");
+    }
+    let (told, code) = Place::new().run(&["tools", &url]);
+    assert_ne!(code, Some(0), "{told}");
+    let (told, code) = place.run(&["tools", &url]);
+    assert_eq!(code, Some(0), "{told}");
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.end().0, Some(0));
+}
+
+#[test]
+fn clients_of_the_first_revision_call_tools_of_a_gateway() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", SERVERS);
+    let words = ["gateway", "--no-token", "--listen", "127.0.0.1:0"];
+    let mut gateway = Background::start(place.program(&words));
+    let url = url(&gateway.message("listening"));
+    let stream = url.replace("/mcp", "/sse");
+    let call = ["call", &stream, "shop__query", "sql=SELECT 40 + 2 AS answer", "--revision", "2024-11-05"];
+    let (told, code) = place.run(&call);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("42"), "{told}");
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.end().0, Some(0));
+}
+
+#[test]
+fn a_served_server_has_metrics_behind_its_token() {
+    let place = Place::new();
+    let words = ["serve", "everything", "--http", "0"];
+    let mut server = Background::start(place.program(&words));
+    let url = server.line();
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    assert!(get(address, "/metrics", "localhost").starts_with("HTTP/1.1 401"));
+    let (told, code) = place.run(&["call", &url, "greet", "name=Ada"]);
+    assert_eq!(code, Some(0), "{told}");
+    let shown = place.program(&["token", "show"]).output().expect("the program can be started").stdout;
+    let token = String::from_utf8(shown).expect("it is text");
+    let page = get(address, "/metrics", &format!("localhost\r\nAuthorization: Bearer {}", token.trim()));
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    assert!(page.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{page}");
+    for line in [
+        "bowline_sessions_active 0",
+        "bowline_streams 0",
+        "bowline_store_up{engine=\"memory\"} 1",
+        "bowline_store_conflicts_total 0",
+        "bowline_store_unknown_total 0",
+        "bowline_tasks{state=\"waiting\"} 0",
+        "bowline_task_lapses_total 0",
+        "bowline_bus_gaps_total 0",
+    ] {
+        assert!(page.contains(&format!("\n{line}\n")), "{line}: {page}");
+    }
+    for name in [
+        "bowline_sweep_lag_seconds ",
+        "bowline_task_queue_age_seconds ",
+        "bowline_store_seconds_count{op=\"depth\"} ",
+    ] {
+        assert!(page.contains(&format!("\n{name}")), "{name}: {page}");
+    }
+    server.signal(Signal::INT);
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_gateway_with_a_store_has_its_metrics() {
+    let place = Place::new();
+    let keys = "[store]\nkeys_env = [\"STORE_KEY\"]\n[sessions]\nmode = \"store\"\n";
+    let file = format!("[gateway]\nlisten = \"127.0.0.1:0\"\ntoken_env = \"GATE_TOKEN\"\n{keys}{SERVERS}");
+    place.put("gateway.toml", &file);
+    let config = place.path("gateway.toml").display().to_string();
+    let mut command = place.program(&["gateway", "--config", &config, "--store", "sqlite:state.db"]);
+    command.env("GATE_TOKEN", "s3cret-token").env("STORE_KEY", "11".repeat(32));
+    let mut gateway = Background::start(command);
+    let url = url(&gateway.message("listening"));
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let page = get(address, "/metrics", "localhost\r\nAuthorization: Bearer s3cret-token");
+    assert!(page.contains("\nbowline_store_up{engine=\"sqlite\"} 1\n"), "{page}");
+    assert!(page.contains("\nbowline_streams 0\n"), "{page}");
+    gateway.signal(Signal::TERM);
+    gateway.end();
 }

@@ -33,8 +33,8 @@ fn place() -> Place {
             calls.display().to_string()
         ),
     );
-    let (told, code) = place.run(&["tools", "hostile"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (printed, code) = place.run(&["tools", "hostile"]);
+    assert_eq!(code, Some(0), "{printed}");
     place
 }
 

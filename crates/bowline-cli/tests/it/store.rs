@@ -1,4 +1,4 @@
-//! `bowline store check`.
+//! `bowline store`.
 
 use crate::place::Place;
 
@@ -57,4 +57,50 @@ fn what_is_wrong_is_said_without_the_password() {
     check(&["store", "check", "postgres://ann:canary@127.0.0.1:1/db"], "cannot connect to PostgreSQL", 4);
     #[cfg(feature = "redis")]
     check(&["store", "check", "redis://:canary@127.0.0.1:1"], "cannot connect to Redis at 127.0.0.1:1", 4);
+}
+
+#[test]
+fn a_store_is_sealed_again_with_a_new_key() {
+    let place = Place::new();
+    let (old, new) = ("11".repeat(32), "22".repeat(32));
+    let rekey = |names: &[&str]| {
+        let mut words = vec!["store", "rekey", "sqlite:state.db"];
+        for name in names {
+            words.extend(["--keys-env", name]);
+        }
+        let mut command = place.program(&words);
+        command.env("OLD", &old).env("NEW", &new).env("SHORT", "canary");
+        place.output(command)
+    };
+    // An empty store has nothing to seal.
+    let (text, code) = rekey(&["OLD"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text, "0 records sealed again, 0 were sealed with the first key already\n");
+    // Records of a server, sealed with the old key.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let url = format!("sqlite:{}", place.path("here/state.db").display());
+    runtime.block_on(async {
+        let keys = bowline_stores::key_ring([&old]).unwrap();
+        let store = bowline_stores::StoreOptions::new(&url).keys(keys).open().await.unwrap();
+        for number in 0..450 {
+            let key = bowline_store::Key::new(format!("r/{number}")).unwrap();
+            let put = bowline_store::Put::create(key, "value", std::time::Duration::from_secs(600));
+            store.records().put(put).await.unwrap();
+        }
+    });
+    let (text, code) = rekey(&["NEW"]);
+    assert_eq!(code, Some(8), "{text}");
+    assert!(text.contains("450 records cannot be opened with these keys"), "{text}");
+    assert_eq!(text.matches("left alone: r/").count(), 20, "{text}");
+    let (text, code) = rekey(&["NEW", "OLD"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text, "450 records sealed again, 0 were sealed with the first key already\n");
+    let (text, code) = rekey(&["NEW"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text, "0 records sealed again, 450 were sealed with the first key already\n");
+    for (name, expected) in [("NONE", "the variable `NONE` is not set"), ("SHORT", "key 1 is not 32 bytes")] {
+        let (text, code) = rekey(&[name]);
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains(expected) && !text.contains("canary"), "{text}");
+    }
 }

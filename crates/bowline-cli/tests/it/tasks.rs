@@ -323,3 +323,28 @@ fn an_interrupted_wait_says_how_to_continue() {
     "]]
     .assert_eq(&place.masked(&format!("{}\n", end.join("\n"))));
 }
+
+#[test]
+fn a_question_of_a_task_is_trusted_as_little_as_a_direct_one() {
+    // proves: TASKX-58
+    let place = Place::new();
+    place.put("here/accept.json", r#"{"elicitation": [{"action": "accept", "content": {"confirm": true}}]}"#);
+    place.put("here/decline.json", r#"{"elicitation": [{"action": "decline"}]}"#);
+    // In 2025-06-18 the server asks in a request of its own, in 2026-07-28 in the state of a task.
+    let called = |revision: &str, options: &[&str]| {
+        let mut words =
+            vec!["call", "everything", "confirm_delete", "filename=a.txt", "--revision", revision];
+        words.extend(options);
+        place.run(&words)
+    };
+    for (file, result) in [("accept.json", "deleted a.txt"), ("decline.json", "kept a.txt")] {
+        let direct = called("2025-06-18", &["--answers", file]);
+        assert_eq!(called("2026-07-28", &["--answers", file]), direct, "{file}");
+        assert!(direct.0.contains(result), "{file}: {direct:?}");
+    }
+    // Without a terminal and without answers, nobody agrees for the user.
+    for revision in ["2025-06-18", "2026-07-28"] {
+        let (told, code) = called(revision, &[]);
+        assert!(code != Some(0) && !told.contains("deleted"), "{revision}: {code:?} {told}");
+    }
+}

@@ -241,14 +241,24 @@ fn a_server_of_the_project_runs_only_after_approval() {
     );
     place.put("here/bowline.toml", &entry);
     let words = ["call", "theirs", "echo", "message=hi"];
-    let (told, code) = place.run(&words);
-    assert!(told.contains("not approved"), "{told}");
+    let (printed, code) = place.run(&words);
+    assert!(printed.contains("not approved"), "{printed}");
     assert_eq!(code, Some(7));
     let mut pty = start(&place, &words);
-    pty.expect("[y/N]").enter("n");
-    assert_eq!(pty.finish().0, Some(7));
+    pty.expect("[n] no").enter("n");
+    let (code, screen) = pty.finish();
+    assert!(screen.contains("was not approved"), "{screen}");
+    assert_eq!(code, Some(7));
+    // The user can also leave it undecided; nothing counts as an answer.
+    for keys in ["\nc\n", "\u{4}"] {
+        let mut pty = start(&place, &words);
+        pty.expect("[c] cancel").keys(keys);
+        let (code, screen) = pty.finish();
+        assert!(screen.contains("its approval was cancelled"), "{screen}");
+        assert_eq!(code, Some(7));
+    }
     let mut pty = start(&place, &words);
-    pty.expect("[y/N]").enter("y");
+    pty.expect("[y] yes").enter("y");
     let (code, screen) = pty.finish();
     assert!(screen.ends_with("\nhi"), "{screen}");
     assert_eq!(code, Some(0));

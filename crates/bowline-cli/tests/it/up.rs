@@ -88,14 +88,14 @@ fn all_suggested_commands_work() {
     let shown = up.screen();
     let commands: Vec<&str> =
         shown.lines().filter(|line| line.starts_with("  bowline ")).map(str::trim).collect();
-    let mut told = String::new();
+    let mut printed = String::new();
     for command in &commands {
         let (output, code) = place.output(place.shell(command));
         assert_eq!(code, Some(0), "{command}: {output}");
-        told.push_str(&output);
+        printed.push_str(&output);
     }
     for wanted in ["files__read_file", "README.md", "customers", "ok"] {
-        assert!(told.contains(wanted), "{told}");
+        assert!(printed.contains(wanted), "{printed}");
     }
     up.wait("the calls", |screen| row(screen, "database").get(4) == Some(&"2"));
 
@@ -107,8 +107,8 @@ fn all_suggested_commands_work() {
         "{screen}"
     );
     assert_eq!(fs::read_dir(place.path("login/bowline")).expect("it was made").count(), 0);
-    let (told, code) = place.run(&["ping"]);
-    assert_eq!(code, Some(4), "{told}");
+    let (printed, code) = place.run(&["ping"]);
+    assert_eq!(code, Some(4), "{printed}");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn up_prints_lines_without_a_terminal() {
     let place = Place::new();
     place.put("here/README.md", "Hello\n");
     let (up, _) = start(&place, &["up", "--port", "0"]);
-    let (told, code) = place.run(&["call", "up", "files__read_file", "path=README.md"]);
-    assert_eq!((told.trim_end(), code), ("Hello", Some(0)));
+    let (printed, code) = place.run(&["call", "up", "files__read_file", "path=README.md"]);
+    assert_eq!((printed.trim_end(), code), ("Hello", Some(0)));
     up.signal(Signal::TERM);
     let (code, messages) = up.end();
     assert_eq!(code, Some(0), "{messages}");
@@ -138,9 +138,9 @@ fn up_works_without_home_and_runtime_directory() {
     };
     let mut up = Background::start(here(&["up", "--port", "0"]));
     let url = up.line();
-    let (told, code) = place.output(here(&["tools"]));
-    assert_eq!(code, Some(0), "{url}: {told}");
-    assert!(told.contains("database__query"), "{told}");
+    let (printed, code) = place.output(here(&["tools"]));
+    assert_eq!(code, Some(0), "{url}: {printed}");
+    assert!(printed.contains("database__query"), "{printed}");
     up.signal(Signal::INT);
     assert_eq!(up.end().0, Some(0));
 }
@@ -153,10 +153,10 @@ fn a_second_gateway_prints_the_url_of_the_first() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), url);
     assert!(String::from_utf8_lossy(&output.stderr).contains("bowline is already running (process "));
-    let (told, code) = place.run(&["up", "--json", "--port", port(&url)]);
+    let (printed, code) = place.run(&["up", "--json", "--port", port(&url)]);
     assert_eq!(code, Some(0));
-    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
-    assert_eq!(told["url"], url);
+    let printed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
+    assert_eq!(printed["url"], url);
     first.signal(Signal::INT);
     assert_eq!(first.end().0, Some(0));
 }
@@ -166,12 +166,12 @@ fn a_port_in_use_is_an_error_with_a_hint() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("there are ports left");
     let port = taken.local_addr().expect("it has an address").port().to_string();
-    let (told, code) = place.run(&["up", "--port", &port]);
+    let (printed, code) = place.run(&["up", "--port", &port]);
     expect![[r#"
         error: address 127.0.0.1:PORT is already in use
           use another port with `bowline up --port PORT`, or `--port 0` for a free one
     "#]]
-    .assert_eq(&without_port(&told));
+    .assert_eq(&without_port(&printed));
     assert_eq!(code, Some(1));
 }
 
@@ -230,6 +230,63 @@ fn consent_is_requested_above_the_table() {
 }
 
 #[test]
+fn a_refused_question_is_reported_while_another_waits() {
+    let place = Place::new();
+    let file = "[gateway]\nmax_questions = 1\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
+    place.put("user/.config/bowline/bowline.toml", file);
+    let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 50, 160);
+    up.wait("the table", |screen| row(screen, "mine").get(1) == Some(&"idle"));
+    let mut first = Background::start(place.program(&["call", "up", "mine__echo", "message=one"]));
+    up.expect("mine>");
+    let (told, code) = place.run(&["call", "up", "mine__wait", "seconds=0"]);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains("1 question of this server is unanswered; answer it,"), "{told}");
+    // The first question is still open.
+    up.expect("too many questions of this server are unanswered");
+    up.enter("y");
+    assert_eq!(first.line(), "one");
+    assert_eq!(first.end().0, Some(0));
+    up.wait("the table", |screen| row(screen, "mine").get(4) == Some(&"1"));
+}
+
+/// A configuration with one server that starts when the file `go` exists in its directory, and one that is ready at once.
+fn slow_and_fast(place: &Place) -> String {
+    let (go, program) = (place.path("go"), env!("CARGO_BIN_EXE_bowline"));
+    // Opening a pipe waits for its writer.
+    let made = std::process::Command::new("mkfifo").arg(&go).status().expect("it can be run");
+    assert!(made.success());
+    let script = format!("read line <{}; exec {program} serve everything", go.display());
+    format!(
+        "[[rules]]\neffect = \"allow\"\n[servers.slow]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n[servers.fast]\ncommand = {program:?}\nargs = [\"serve\", \"everything\"]\n"
+    )
+}
+
+#[test]
+fn a_list_names_servers_that_are_starting_and_a_call_waits_for_them() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", &slow_and_fast(&place));
+    let (up, _) = start(&place, &["up", "--port", "0"]);
+    let (told, code) = place.run(&["tools"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("fast__echo") && !told.contains("slow__echo"), "{told}");
+    assert!(told.contains("still starting: slow"), "{told}");
+    let call = Background::start(place.program(&["call", "up", "slow__echo", "message=hi"]));
+    fs::write(place.path("go"), "now\n").expect("the server reads it");
+    let (code, told) = {
+        let mut call = call;
+        let line = call.line();
+        (call.end().0, line)
+    };
+    assert_eq!((told.as_str(), code), ("hi", Some(0)));
+    let (told, _) = place.run(&["tools"]);
+    assert!(told.contains("slow__echo") && !told.contains("still starting"), "{told}");
+    up.signal(Signal::TERM);
+    let (_, messages) = up.end();
+    let named = messages.lines().filter(|line| line.contains("a list is incomplete")).collect::<Vec<_>>();
+    assert!(named.len() == 1 && named[0].contains("slow"), "{messages}");
+}
+
+#[test]
 fn tools_that_the_gateway_hides_can_be_shown_and_called() {
     let place = Place::new();
     let file = "[disclosure]\nmode = \"on\"\n[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
@@ -248,8 +305,8 @@ fn tools_that_the_gateway_hides_can_be_shown_and_called() {
     let (shown, code) = place.run(&["tools", "up", "mine__echo"]);
     assert!(shown.contains("message  string, required"), "{shown}");
     assert_eq!(code, Some(0));
-    let (told, code) = place.run(&["call", "up", "mine__ecko", "message=hi"]);
-    assert!(told.contains("no tool `mine__ecko`") && told.contains("mine__echo"), "{told}");
+    let (printed, code) = place.run(&["call", "up", "mine__ecko", "message=hi"]);
+    assert!(printed.contains("no tool `mine__ecko`") && printed.contains("mine__echo"), "{printed}");
     assert_eq!(code, Some(2));
 }
 
@@ -259,19 +316,20 @@ fn a_denied_call_exits_with_7() {
     let file = "[[rules]]\ntool = \"echo\"\neffect = \"deny\"\n[[rules]]\naction = \"read\"\neffect = \"deny\"\n[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
     place.put("user/.config/bowline/bowline.toml", file);
     let (_up, _) = start(&place, &["up", "--port", "0"]);
-    let (told, code) = place.run(&["call", "up", "mine__echo", "message=hi"]);
-    assert_eq!(code, Some(7), "{told}");
-    let (told, code) = place.run(&["--json", "call", "up", "mine__echo", "message=hi"]);
-    assert!(told.contains(r#""exitCode":7"#), "{told}");
-    assert_eq!(code, Some(7), "{told}");
-    let (told, code) = place.run(&["read", "up", "test://static-text"]);
-    assert_eq!(code, Some(7), "{told}");
+    let (printed, code) = place.run(&["call", "up", "mine__echo", "message=hi"]);
+    assert_eq!(code, Some(7), "{printed}");
+    let (printed, code) = place.run(&["--json", "call", "up", "mine__echo", "message=hi"]);
+    assert!(printed.contains(r#""exitCode":7"#), "{printed}");
+    assert_eq!(code, Some(7), "{printed}");
+    let (printed, code) = place.run(&["read", "up", "test://static-text"]);
+    assert_eq!(code, Some(7), "{printed}");
     // An error of the tool itself has another exit code.
     assert_eq!(place.run(&["call", "up", "mine__test_error_handling"]).1, Some(1));
 }
 
 #[test]
 fn running_calls_finish_unless_interrupted_twice() {
+    // proves: TOOL-56
     let place = Place::new();
     let file = "[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
     place.put("user/.config/bowline/bowline.toml", file);
@@ -289,8 +347,8 @@ fn running_calls_finish_unless_interrupted_twice() {
         }
         let (ended, screen) = up.finish();
         assert_eq!(ended, Some(code), "{screen}");
-        let (told, _) = call.end();
-        assert_eq!(told == Some(0), signals == 1);
+        let (printed, _) = call.end();
+        assert_eq!(printed == Some(0), signals == 1);
     }
 }
 
@@ -298,11 +356,11 @@ fn running_calls_finish_unless_interrupted_twice() {
 fn an_unsafe_configuration_prevents_startup() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", "[[rules]]\neffect = \"forbid\"\n");
-    let (told, code) = place.run(&["up", "--port", "0"]);
+    let (printed, code) = place.run(&["up", "--port", "0"]);
     expect![[r#"
         error: the configuration is invalid
           /user/.config/bowline/bowline.toml:2:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&printed);
     assert_eq!(code, Some(3));
 }
 
@@ -340,8 +398,8 @@ fn another_user_without_the_token_is_refused() {
         assert_ne!(status(&url, &format!("Authorization: Bearer {token}\r\n")), "401");
         // The user's own commands send the token, however they address the gateway.
         for target in ["up", &url, &url.replace("127.0.0.1", "localhost")] {
-            let (told, code) = place.run(&["tools", target]);
-            assert_eq!(code, Some(0), "{target}: {told}");
+            let (printed, code) = place.run(&["tools", target]);
+            assert_eq!(code, Some(0), "{target}: {printed}");
         }
         up.signal(Signal::TERM);
         let (_, messages) = up.end();
@@ -385,10 +443,10 @@ fn without_a_home_the_token_of_the_run_is_printed() {
     let mut command = place.program(&["up", "--port", "0", "--json"]);
     command.env_remove("HOME");
     let mut up = Background::start(command);
-    let told = (0..5).map(|_| up.line()).collect::<String>();
-    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    let printed = (0..5).map(|_| up.line()).collect::<String>();
+    let printed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
     let (url, token) =
-        (told["url"].as_str().expect("it is told"), told["token"].as_str().expect("it is told"));
+        (printed["url"].as_str().expect("it is told"), printed["token"].as_str().expect("it is told"));
     assert!(up.message("cannot store a token without a home directory").contains(token));
     assert_eq!(status(url, ""), "401");
     assert_ne!(status(url, &format!("Authorization: Bearer {token}\r\n")), "401");

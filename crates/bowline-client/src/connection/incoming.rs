@@ -35,16 +35,18 @@ impl Connection {
         for inbound in client::accept(frame) {
             match inbound {
                 Inbound::Response { id, result } => {
-                    if !self.settle(&id, result.map_err(Error::from)) {
+                    if !self.complete(&id, result.map_err(Error::from)) {
                         tracing::debug!(%id, "ignored a response to an unknown request");
                     }
                 }
                 Inbound::Request { id, method, params } => {
-                    self.asked(id, method, params, self.call_of(request));
+                    self.handle_request(id, method, params, self.call_of(request));
                 }
-                Inbound::Notification { method, params } => self.told(&method, params, request),
+                Inbound::Notification { method, params } => {
+                    self.handle_notification(&method, params, request);
+                }
                 Inbound::Complaint(error) => tracing::warn!(%error, "the server could not read a message"),
-                Inbound::Noise(rejected) => self.hear_noise(frame, &rejected),
+                Inbound::Noise(rejected) => self.handle_invalid_frame(frame, &rejected),
             }
         }
     }
@@ -58,7 +60,7 @@ impl Connection {
         }
     }
 
-    fn hear_noise(&self, frame: &Bytes, rejected: &Rejected) {
+    fn handle_invalid_frame(&self, frame: &Bytes, rejected: &Rejected) {
         self.note_noise(frame);
         let Some(id) = &rejected.id else { return };
         if !rejected.answer {
@@ -72,7 +74,13 @@ impl Connection {
     }
 
     /// Handles a request of the server.
-    fn asked(self: &Arc<Self>, id: Id, method: MethodName, params: Option<RawJson>, call: Option<CallKey>) {
+    fn handle_request(
+        self: &Arc<Self>,
+        id: Id,
+        method: MethodName,
+        params: Option<RawJson>,
+        call: Option<CallKey>,
+    ) {
         if self.is_modern() {
             tracing::warn!(
                 method = method.as_str(),
@@ -105,7 +113,7 @@ impl Connection {
                     return;
                 }
                 if let Ok((_, Some(elicitation_id))) = &answer {
-                    connection.note_visit(elicitation_id);
+                    connection.note_opened_url(elicitation_id);
                 }
                 let answer = answer.map(|(result, _)| of_task(result, related_task));
                 connection.reply(&id, answer.map_err(Refusal::into_rpc));
@@ -129,7 +137,7 @@ impl Connection {
     }
 
     /// Handles a notification of the server.
-    fn told(&self, method: &MethodName, params: Option<RawJson>, request: Option<&Id>) {
+    fn handle_notification(&self, method: &MethodName, params: Option<RawJson>, request: Option<&Id>) {
         let known = match method {
             MethodName::Known(known) => known,
             MethodName::Custom(name) => {
@@ -170,7 +178,8 @@ impl Connection {
             Method::ElicitationComplete => {
                 let Some(complete) = decode::<ElicitationCompleteParams>(params.as_ref()) else { return };
                 // With a relay, the user who was asked to open the URL is not known here.
-                if self.shared.handlers.relay.is_some() || lock(&self.visits).remove(&complete.elicitation_id)
+                if self.shared.handlers.relay.is_some()
+                    || lock(&self.opened_urls).remove(&complete.elicitation_id)
                 {
                     self.pass_on(Notification::ElicitationComplete(complete));
                 }
@@ -191,7 +200,7 @@ impl Connection {
         }
         match params.map(|params| TaskState::read(revision, params)) {
             Some(Ok(state)) => {
-                self.shared.tasks.hear(state);
+                self.shared.tasks.publish(state);
             }
             Some(Err(error)) => tracing::debug!(%error, "ignored a malformed task"),
             None => {}
@@ -244,7 +253,7 @@ impl Connection {
             return;
         }
         if lock(&self.routes).contains_key(&id) {
-            self.settle(&id, Ok(RawJson::empty_object()));
+            self.complete(&id, Ok(RawJson::empty_object()));
         }
     }
 
@@ -280,7 +289,7 @@ impl Connection {
     fn changed(&self, change: &Change, notification: Notification, params: Option<&RawJson>) {
         if !self.is_modern() {
             self.shared.forget(change);
-            self.shared.views.hear(change);
+            self.shared.views.on_change(change);
             return self.pass_on(notification);
         }
         // One channel carries all subscriptions; ignore those that are not ours.
@@ -290,7 +299,7 @@ impl Connection {
             return;
         };
         self.shared.forget(change);
-        if route.hear(change) {
+        if route.on_change(change) {
             self.pass_on(notification);
         }
     }
@@ -301,9 +310,9 @@ impl Connection {
     }
 
     /// Notifications may have been lost: drops the cache, and notifies listeners that anything may have changed.
-    pub(crate) fn missed_news(&self) {
+    pub(crate) fn notifications_lost(&self) {
         self.shared.cache.forget(|_| true);
-        self.shared.views.hear_everything();
+        self.shared.views.report_all_changed();
     }
 
     fn acknowledged(&self, params: Option<&RawJson>) {

@@ -8,7 +8,7 @@ mod incoming;
 mod wire;
 
 use crate::{
-    CallKey, Error, Result,
+    CallKey, Error, ResponseHead, Result,
     error::Kind,
     handlers::{Direction, OnProgress},
     rate::RateLimit,
@@ -38,7 +38,7 @@ use tokio::{
 /// Effectively unlimited, for requests that run until someone ends them.
 const ENDLESS: Timeouts = Timeouts { silence: Duration::MAX, total: Duration::MAX };
 /// The maximum number of URLs that the user has open. Beyond it, the oldest is forgotten.
-const MAX_VISITS: usize = 1000;
+const MAX_OPENED_URLS: usize = 1000;
 
 /// A connection to the server.
 pub(crate) struct Connection {
@@ -55,7 +55,7 @@ pub(crate) struct Connection {
     answering: Mutex<Answering>,
     routes: Mutex<HashMap<Id, Arc<Route>>>,
     /// Elicitations with a URL that the user agreed to and that are not complete.
-    visits: Mutex<BTreeSet<String>>,
+    opened_urls: Mutex<BTreeSet<String>>,
     /// Whether a request other than those of the handshake was answered.
     useful: AtomicBool,
     progress_rate: RateLimit,
@@ -74,8 +74,8 @@ struct Waiter {
     method: Box<str>,
     started: Instant,
     timeouts: Timeouts,
-    /// Whether the server is notified of a cancellation.
-    tells: bool,
+    /// Whether the server is notified if the request is cancelled.
+    sends_cancellation: bool,
     kind: WaiterKind,
 }
 
@@ -110,7 +110,7 @@ impl Connection {
             calls: Mutex::default(),
             answering: Mutex::default(),
             routes: Mutex::default(),
-            visits: Mutex::default(),
+            opened_urls: Mutex::default(),
             useful: AtomicBool::new(false),
         }
     }
@@ -207,11 +207,11 @@ impl Connection {
         fill: impl FnOnce(&Id) -> RawJson,
         ticket: Ticket,
     ) -> Result<RawJson> {
-        self.room(method, ticket.timeouts).await?;
+        self.wait_until_ready(method, ticket.timeouts).await?;
         let (reply, answer) = oneshot::channel();
-        let tells = !ticket.is_opening;
+        let sends_cancellation = !ticket.is_opening;
         let kind = WaiterKind::Call { reply, progress: ticket.progress };
-        let in_flight = self.start(method, fill, ticket.timeouts, tells, |id| {
+        let in_flight = self.start(method, fill, ticket.timeouts, sends_cancellation, |id| {
             if let Some(key) = ticket.key {
                 lock(&self.calls).insert(id.clone(), key);
             }
@@ -219,14 +219,14 @@ impl Connection {
         })?;
         let answer = answer.await.unwrap_or_else(|_| Err(self.reason()));
         drop(in_flight);
-        if answer.is_ok() && tells {
+        if answer.is_ok() && sends_cancellation {
             self.useful.store(true, Ordering::Relaxed);
         }
         answer
     }
 
     /// Waits until the transport accepts a request, at most for the request timeout.
-    async fn room(&self, method: &str, timeouts: Timeouts) -> Result<()> {
+    async fn wait_until_ready(&self, method: &str, timeouts: Timeouts) -> Result<()> {
         let Some(transport) = self.transport() else { return Ok(()) };
         tokio::select! {
             biased;
@@ -253,7 +253,7 @@ impl Connection {
     }
 
     /// Sends a request and ignores its response.
-    pub(crate) fn fire(self: &Arc<Self>, method: &str, params: RawJson) {
+    pub(crate) fn send_and_forget(self: &Arc<Self>, method: &str, params: RawJson) {
         let (reply, _) = oneshot::channel();
         let kind = WaiterKind::Call { reply, progress: None };
         let started = self.start(method, |_| params, self.shared.settings.timeouts, false, |_| kind);
@@ -267,7 +267,7 @@ impl Connection {
         method: &str,
         fill: impl FnOnce(&Id) -> RawJson,
         timeouts: Timeouts,
-        tells: bool,
+        sends_cancellation: bool,
         kind: impl FnOnce(&Id) -> WaiterKind,
     ) -> Result<InFlight> {
         let started = now();
@@ -280,7 +280,7 @@ impl Connection {
         let kind = kind(&id);
         pending.insert(
             id.clone(),
-            Waiter { method: method.into(), started, timeouts, tells, kind },
+            Waiter { method: method.into(), started, timeouts, sends_cancellation, kind },
             timeouts,
             started,
         );
@@ -311,11 +311,11 @@ impl Connection {
 
     /// Fails one request.
     pub(crate) fn fail(&self, id: &Id, error: Error) {
-        self.settle(id, Err(error));
+        self.complete(id, Err(error));
     }
 
     /// Completes a request. Returns `false` if it was completed before or never sent.
-    fn settle(&self, id: &Id, result: Result<RawJson>) -> bool {
+    fn complete(&self, id: &Id, result: Result<RawJson>) -> bool {
         let Some(waiter) = self.take(id) else { return false };
         match waiter.kind {
             // The caller may be gone.
@@ -323,8 +323,8 @@ impl Connection {
             WaiterKind::Listen(route) => {
                 lock(&self.routes).remove(id);
                 match result {
-                    Err(error) if error.is_closed() => route.lose(&error, &self.shared.views),
-                    result => route.settle(result.map(drop)),
+                    Err(error) if error.is_closed() => route.stream_lost(&error, &self.shared.views),
+                    result => route.finish(result.map(drop)),
                 }
             }
         }
@@ -348,7 +348,7 @@ impl Connection {
     fn give_up(&self, id: &Id) {
         let waiter = self.take(id);
         lock(&self.routes).remove(id);
-        if waiter.is_some_and(|waiter| waiter.tells) {
+        if waiter.is_some_and(|waiter| waiter.sends_cancellation) {
             self.cancel(id, "the caller cancelled the request");
         }
     }
@@ -379,7 +379,7 @@ impl Connection {
         };
         for (id, waiter) in expired {
             lock(&self.calls).remove(&id);
-            if waiter.tells {
+            if waiter.sends_cancellation {
                 self.cancel(&id, "no answer in time");
             }
             let Timeouts { silence, total } = waiter.timeouts;
@@ -389,7 +389,7 @@ impl Connection {
                 WaiterKind::Call { reply, .. } => drop(reply.send(Err(error))),
                 WaiterKind::Listen(route) => {
                     lock(&self.routes).remove(&id);
-                    route.settle(Err(error));
+                    route.finish(Err(error));
                 }
             }
         }
@@ -397,7 +397,7 @@ impl Connection {
     }
 
     /// Closes the connection: all running requests fail. Subscriptions wait for the next connection.
-    pub(crate) fn shut(&self, reason: &Error) {
+    pub(crate) fn close(&self, reason: &Error) {
         let waiters = {
             let mut pending = lock(&self.pending);
             if self.closed.set(reason.clone()).is_err() {
@@ -420,17 +420,25 @@ impl Connection {
         self.turned.notify_waiters();
     }
 
+    pub(crate) fn wants_responses(&self) -> bool {
+        self.shared.handlers.response.is_some()
+    }
+
+    pub(crate) fn show_response(&self, head: &ResponseHead<'_>) {
+        self.shared.handlers.show_response(head);
+    }
+
     pub(crate) fn note_noise(&self, sample: &[u8]) {
         self.shared.note_noise(sample);
     }
 
     /// Records that the user agreed to open a URL, so that its completion is recognized.
-    pub(crate) fn note_visit(&self, elicitation_id: &str) {
-        let mut visits = lock(&self.visits);
-        if visits.len() >= MAX_VISITS {
-            visits.pop_first();
+    pub(crate) fn note_opened_url(&self, elicitation_id: &str) {
+        let mut opened_urls = lock(&self.opened_urls);
+        if opened_urls.len() >= MAX_OPENED_URLS {
+            opened_urls.pop_first();
         }
-        visits.insert(elicitation_id.to_owned());
+        opened_urls.insert(elicitation_id.to_owned());
     }
 }
 

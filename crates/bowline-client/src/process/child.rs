@@ -90,7 +90,7 @@ impl Child {
         let exit = timeout(KILL_LIMIT, self.group.exited()).await.unwrap_or(Exit::Unknown);
         self.group.kill();
         drop(self.stdout.take());
-        self.stderr.settle(STDERR_LIMIT).await;
+        self.stderr.wait_until_read(STDERR_LIMIT).await;
         self.stderr.stop();
         exit
     }
@@ -101,7 +101,7 @@ impl Child {
     /// not stop the program.
     pub async fn failure(&mut self) -> ProcessError {
         let kind = timeout(self.grace, self.group.exited()).await.map_or(Kind::OutputClosed, Kind::Exited);
-        self.stderr.settle(STDERR_LIMIT).await;
+        self.stderr.wait_until_read(STDERR_LIMIT).await;
         ProcessError::lost(self.program.clone(), kind, self.stderr_tail())
     }
 

@@ -4,6 +4,7 @@
 //! to use the right language. Package runners (`npx`, `uvx`, `pipx`) get their own settings. Names that usually hold
 //! credentials are excluded.
 
+use bowline_text::is_secret_name;
 use std::ffi::OsString;
 
 /// Search paths and the user.
@@ -64,9 +65,6 @@ const LOCALE: &[&str] = &["LANG", "LANGUAGE", "TEMP", "TMP", "TMPDIR", "TZ"];
 /// Prefixes: the locale, the base directories, and the settings of package runners.
 const PREFIXES: &[&str] = &["LC_", "XDG_", "npm_config_", "NPM_CONFIG_", "UV_", "PIP_", "PIPX_"];
 
-/// Words in names of credentials, such as `npm_config__authToken` or `UV_PUBLISH_PASSWORD`.
-const CREDENTIALS: &[&str] = &["auth", "credential", "passwd", "password", "secret", "token"];
-
 /// Returns whether a program receives this variable by default.
 pub(super) fn is_default(name: &str) -> bool {
     let named = [SYSTEM, NETWORK, LOCALE].into_iter().flatten().any(|known| is_same(known, name));
@@ -78,9 +76,9 @@ fn is_same(known: &str, name: &str) -> bool {
     if cfg!(windows) { known.eq_ignore_ascii_case(name) } else { known == name }
 }
 
+/// Returns whether a variable usually holds a credential, such as `UV_PUBLISH_PASSWORD` or `npm_config_//host/:_auth`.
 fn is_credential(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.ends_with("_key") || CREDENTIALS.iter().any(|word| name.contains(word))
+    is_secret_name(name) || name.to_ascii_lowercase().contains("auth")
 }
 
 /// Returns whether `name` matches `pattern`, in which `*` matches any characters.

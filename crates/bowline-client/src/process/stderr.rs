@@ -195,7 +195,7 @@ impl Drain {
     /// Waits until everything was read and passed on, at most for `limit`.
     ///
     /// The limit is reached if a process outside the group holds the pipe open.
-    pub(super) async fn settle(&mut self, limit: Duration) {
+    pub(super) async fn wait_until_read(&mut self, limit: Duration) {
         let all = async {
             // A reader that panicked has ended as well; its lines are kept.
             if let Some(reader) = &mut self.reader {
@@ -389,7 +389,7 @@ mod tests {
 
     async fn run(input: &'static [u8], callback: impl Fn(&str) + Send + Sync + 'static) -> Drain {
         let mut drain = Drain::start(Some(input), &StderrMode::callback(callback));
-        drain.settle(Duration::from_secs(60)).await;
+        drain.wait_until_read(Duration::from_secs(60)).await;
         assert!(drain.reader.is_none() && drain.passed_on.is_none());
         drain
     }

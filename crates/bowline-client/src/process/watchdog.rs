@@ -103,16 +103,16 @@ impl Watchdog {
 
     fn add(&mut self, group: i32) {
         self.groups.insert(group);
-        self.tell(&format!("add {group}\n"));
+        self.send(&format!("add {group}\n"));
     }
 
     fn remove(&mut self, group: i32) {
         if self.groups.remove(&group) {
-            self.tell(&format!("del {group}\n"));
+            self.send(&format!("del {group}\n"));
         }
     }
 
-    fn tell(&mut self, line: &str) {
+    fn send(&mut self, line: &str) {
         if let State::Running(child) = &mut self.state {
             let Err(error) = write(child, line) else { return };
             tracing::warn!(%error, "the watchdog for child processes exited; restarting it");

@@ -45,6 +45,11 @@ impl Listen {
         poll_fn(|context| self.view.poll(context)).await
     }
 
+    /// Returns whether the server still sends changes.
+    pub(crate) fn is_open(&self) -> bool {
+        lock(&self.view.queue).ended.is_none()
+    }
+
     /// Returns the error that ended the stream, if there is one.
     pub fn error(&self) -> Option<Error> {
         match &lock(&self.view.queue).ended {
@@ -96,7 +101,7 @@ pub(crate) async fn start(core: &Arc<Core>, filter: SubscriptionFilter) -> Resul
     let Some(negotiated) = connection.negotiated() else {
         return Err(Error::closed("the handshake is not complete"));
     };
-    listen.granted = told_anyway(&view.filter, &negotiated.capabilities);
+    listen.granted = granted_by_capabilities(&view.filter, &negotiated.capabilities);
     core.shared.views.add(view);
     for uri in listen.granted.resource_subscriptions.clone().unwrap_or_default() {
         // Counted before the request; if that fails, dropping `listen` reverts it.
@@ -110,16 +115,19 @@ pub(crate) async fn start(core: &Arc<Core>, filter: SubscriptionFilter) -> Resul
 }
 
 /// Returns the part of a filter that a legacy server reports anyway.
-fn told_anyway(filter: &SubscriptionFilter, capabilities: &ServerCapabilities) -> SubscriptionFilter {
+fn granted_by_capabilities(
+    filter: &SubscriptionFilter,
+    capabilities: &ServerCapabilities,
+) -> SubscriptionFilter {
     let when =
         |wanted: Option<bool>, capability| wanted.filter(|wanted| *wanted && capabilities.has(capability));
-    let mut told = SubscriptionFilter::new();
-    told.tools_list_changed = when(filter.tools_list_changed, Capability::ToolsListChanged);
-    told.prompts_list_changed = when(filter.prompts_list_changed, Capability::PromptsListChanged);
-    told.resources_list_changed = when(filter.resources_list_changed, Capability::ResourcesListChanged);
-    told.resource_subscriptions =
+    let mut granted = SubscriptionFilter::new();
+    granted.tools_list_changed = when(filter.tools_list_changed, Capability::ToolsListChanged);
+    granted.prompts_list_changed = when(filter.prompts_list_changed, Capability::PromptsListChanged);
+    granted.resources_list_changed = when(filter.resources_list_changed, Capability::ResourcesListChanged);
+    granted.resource_subscriptions =
         filter.resource_subscriptions.clone().filter(|_| capabilities.has(Capability::ResourcesSubscribe));
-    told
+    granted
 }
 
 /// Adds a listener of a resource. Returns `true` for the first.
@@ -191,13 +199,13 @@ pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>, earli
         for view in earlier.views {
             drop(lock(&view.lease).take());
             match open(connection, Target::View(Arc::clone(&view)), Some(&view)).await {
-                Ok(_) => view.hear_everything(),
+                Ok(_) => view.report_all_changed(),
                 Err(error) if connection.is_closed() => return drop(error),
                 Err(error) => view.end(Some(error)),
             }
         }
         if !shared.views.managed.lock().await.reopen(shared, connection).await {
-            shared.views.lose(&Target::Handler(SubscriptionFilter::default()));
+            shared.views.add_lost(&Target::Handler(SubscriptionFilter::default()));
         }
         return;
     }
@@ -209,5 +217,5 @@ pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>, earli
             tracing::warn!(%error, uri, "cannot renew the subscription to a resource");
         }
     }
-    earlier.views.iter().for_each(|view| view.hear_everything());
+    earlier.views.iter().for_each(|view| view.report_all_changed());
 }

@@ -38,7 +38,7 @@ impl Managed {
         if !self.uris.is_empty() {
             filter.resource_subscriptions = Some(self.uris.iter().cloned().collect());
         }
-        let Some(negotiated) = connection.negotiated().filter(|_| shared.handlers.hear_news()) else {
+        let Some(negotiated) = connection.negotiated().filter(|_| shared.handlers.handles_changes()) else {
             return filter;
         };
         let offered = |capability| negotiated.capabilities.has(capability).then_some(true);

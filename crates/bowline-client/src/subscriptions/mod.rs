@@ -56,7 +56,7 @@ impl Views {
     }
 
     /// Records a lost subscription.
-    fn lose(&self, target: &Target) {
+    fn add_lost(&self, target: &Target) {
         let mut lost = lock(&self.lost);
         match target {
             Target::View(view) => lost.views.push(Arc::clone(view)),
@@ -67,16 +67,16 @@ impl Views {
     }
 
     /// Passes on a change that a legacy server reported.
-    pub(crate) fn hear(&self, change: &Change) {
+    pub(crate) fn on_change(&self, change: &Change) {
         for view in self.all() {
-            view.hear(change);
+            view.on_change(change);
         }
     }
 
     /// Reports everything as changed, because notifications may have been missed.
-    pub(crate) fn hear_everything(&self) {
+    pub(crate) fn report_all_changed(&self) {
         for view in self.all() {
-            view.hear_everything();
+            view.report_all_changed();
         }
     }
 
@@ -117,7 +117,7 @@ impl View {
     }
 
     /// Adds a change, unless it is already unread.
-    fn hear(&self, change: &Change) {
+    fn on_change(&self, change: &Change) {
         if !covers(&self.filter, change) {
             return;
         }
@@ -138,10 +138,10 @@ impl View {
     }
 
     /// Reports everything in the filter as changed, after a reconnect.
-    fn hear_everything(&self) {
+    fn report_all_changed(&self) {
         let lists = [Change::Tools, Change::Prompts, Change::Resources];
         let uris = self.filter.resource_subscriptions.iter().flatten().cloned().map(Change::Resource);
-        lists.into_iter().chain(uris).for_each(|change| self.hear(&change));
+        lists.into_iter().chain(uris).for_each(|change| self.on_change(&change));
     }
 
     fn end(&self, reason: Option<Error>) {
@@ -208,10 +208,10 @@ impl Route {
     }
 
     /// Handles a change. Returns `true` if the notification handler should be called.
-    pub(crate) fn hear(&self, change: &Change) -> bool {
+    pub(crate) fn on_change(&self, change: &Change) -> bool {
         match &self.to {
             Target::View(view) => {
-                view.hear(change);
+                view.on_change(change);
                 false
             }
             Target::Handler(filter) => covers(filter, change),
@@ -219,7 +219,7 @@ impl Route {
     }
 
     /// Ends the subscription, with or without an error.
-    pub(crate) fn settle(&self, result: Result<()>) {
+    pub(crate) fn finish(&self, result: Result<()>) {
         if let Some(sender) = lock(&self.granted).take() {
             let early = || Error::malformed("`subscriptions/listen`", "it ended before it was acknowledged");
             drop(sender.send(Err(result.err().unwrap_or_else(early))));
@@ -231,10 +231,10 @@ impl Route {
     }
 
     /// Handles a lost stream. The granted part is subscribed again.
-    pub(crate) fn lose(&self, reason: &Error, views: &Views) {
+    pub(crate) fn stream_lost(&self, reason: &Error, views: &Views) {
         match lock(&self.granted).take() {
             Some(sender) => drop(sender.send(Err(reason.clone()))),
-            None => views.lose(&self.to),
+            None => views.add_lost(&self.to),
         }
     }
 

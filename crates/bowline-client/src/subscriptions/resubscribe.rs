@@ -17,35 +17,35 @@ const STEADY: Duration = Duration::from_secs(30);
 pub(crate) async fn resubscribe(core: &Core, connection: &Arc<Connection>) {
     let views = &core.shared.views;
     let mut backoff = Backoff::new().give_up_after(usize::MAX, STEADY);
-    let mut mended = now();
+    let mut reopened = now();
     loop {
         views.broke.notified().await;
-        if now().saturating_duration_since(mended) >= STEADY {
+        if now().saturating_duration_since(reopened) >= STEADY {
             backoff.succeeded();
         }
         if let Retry::After(delay) = backoff.failed(now(), random()) {
             tracing::debug!(?delay, "lost a subscription; reopening it");
             sleep(delay).await;
         }
-        mend_once(core, connection).await;
-        mended = now();
+        reopen_lost(core, connection).await;
+        reopened = now();
     }
 }
 
-async fn mend_once(core: &Core, connection: &Arc<Connection>) {
+async fn reopen_lost(core: &Core, connection: &Arc<Connection>) {
     let (shared, views) = (&core.shared, &core.shared.views);
     let lost = std::mem::take(&mut *lock(&views.lost));
     // Changes in the meantime were not reported.
     shared.cache.forget(|_| true);
     for view in lost.views {
-        mend_view(core, connection, &view).await;
+        reopen_view(core, connection, &view).await;
     }
     if lost.managed && !views.managed.lock().await.reopen(shared, connection).await {
-        views.lose(&Target::Handler(bowline_types::SubscriptionFilter::default()));
+        views.add_lost(&Target::Handler(bowline_types::SubscriptionFilter::default()));
     }
 }
 
-async fn mend_view(core: &Core, connection: &Arc<Connection>, view: &Arc<View>) {
+async fn reopen_view(core: &Core, connection: &Arc<Connection>, view: &Arc<View>) {
     let views = &core.shared.views;
     // The listener may be gone.
     if !views.all().iter().any(|known| Arc::ptr_eq(known, view)) {
@@ -53,8 +53,8 @@ async fn mend_view(core: &Core, connection: &Arc<Connection>, view: &Arc<View>) 
     }
     drop(lock(&view.lease).take());
     match open(connection, Target::View(Arc::clone(view)), Some(view)).await {
-        Ok(_) => view.hear_everything(),
-        Err(error) if error.is_passing() => views.lose(&Target::View(Arc::clone(view))),
+        Ok(_) => view.report_all_changed(),
+        Err(error) if error.is_passing() => views.add_lost(&Target::View(Arc::clone(view))),
         Err(error) => view.end(Some(error)),
     }
 }

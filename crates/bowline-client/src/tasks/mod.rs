@@ -13,6 +13,7 @@ mod watch;
 pub(crate) use call::call_and_wait;
 pub use handle::TaskHandle;
 pub use updates::TaskUpdates;
+pub use watch::TaskWatch;
 pub(crate) use watch::{TaskProgress, Watches};
 
 use crate::{Error, Result, ToolResult, client::Client, core::Core, error::Kind, request::Options};
@@ -216,7 +217,7 @@ impl Core {
         let profile = options.profile(&self.shared);
         let params = profile.params(negotiated.revision, about(task_id).as_bytes(), options.for_proto(None));
         tracing::debug!(task_id, "cancelling a task that nobody waits for");
-        connection.fire(Method::CancelTask.as_str(), params);
+        connection.send_and_forget(Method::CancelTask.as_str(), params);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Who waits for which task: a notification of the server wakes them before their next poll.
 
 use super::TaskState;
-use crate::{handlers::OnProgress, shared::lock};
-use bowline_types::Id;
+use crate::{Listen, Result, client::Client, handlers::OnProgress, shared::lock};
+use bowline_types::{Id, SubscriptionFilter};
 use std::{
     collections::HashMap,
     fmt,
@@ -32,7 +32,7 @@ impl Watches {
     }
 
     /// Passes on the state of a task that the server sent. Returns `false` if nobody waits for the task.
-    pub(crate) fn hear(&self, state: TaskState) -> bool {
+    pub(crate) fn publish(&self, state: TaskState) -> bool {
         match lock(&self.tasks).get(&state.task.task_id) {
             Some(sender) => {
                 sender.send_replace(Some(state));
@@ -101,6 +101,45 @@ impl Watch {
                 return state;
             }
         }
+    }
+}
+
+/// Notices when a server of 2026-07-28 sends the state of a task, from [`Client::watch_tasks`].
+#[derive(Debug)]
+pub struct TaskWatch {
+    watch: Watch,
+    /// Shared by all tasks of one subscription. Dropping the last one ends it.
+    listen: Arc<Listen>,
+}
+
+impl TaskWatch {
+    /// Returns the id of the task.
+    pub fn task_id(&self) -> &str {
+        &self.watch.task_id
+    }
+
+    /// Returns whether the subscription is open. Otherwise nothing is noticed any more.
+    pub fn is_open(&self) -> bool {
+        self.listen.is_open()
+    }
+
+    /// Waits until the server sends a state. One that was sent since the last call counts.
+    pub async fn changed(&mut self) -> TaskState {
+        self.watch.next().await
+    }
+}
+
+impl Client {
+    /// Subscribes to tasks of a server of 2026-07-28, with one subscription for all of them. Returns those whose changes the
+    /// server sends; the others have to be polled.
+    pub async fn watch_tasks(&self, ids: Vec<String>) -> Result<Vec<TaskWatch>> {
+        // Registered before the server may send anything.
+        let watches: Vec<Watch> = ids.iter().map(|id| self.core().shared.tasks.watch(id)).collect();
+        let listen = Arc::new(self.listen(SubscriptionFilter::new().task_ids(ids)).await?);
+        let is_granted =
+            |watch: &Watch| listen.granted().task_ids.iter().flatten().any(|id| *id == watch.task_id);
+        let granted = watches.into_iter().filter(is_granted);
+        Ok(granted.map(|watch| TaskWatch { watch, listen: Arc::clone(&listen) }).collect())
     }
 }
 

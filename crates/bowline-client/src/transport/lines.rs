@@ -116,7 +116,7 @@ impl Transport for Lines {
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.outbox.room())
+        Box::pin(self.outbox.wait_for_space())
     }
 
     fn cancel(&self, _id: &Id) -> CancelWay {

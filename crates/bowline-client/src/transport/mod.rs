@@ -15,7 +15,7 @@ mod stream;
 pub use memory::{ClientEnd, ServerEnd, memory};
 pub use stream::Stream;
 
-use crate::{Error, Restart, Result, Stderr, connection::Connection};
+use crate::{Error, ResponseHead, Restart, Result, Stderr, connection::Connection};
 use bowline_proto::{client::Negotiated, service::BoxFuture};
 use bowline_types::{Era, Id, Method, RawJson, RawMap};
 use bytes::Bytes;
@@ -282,9 +282,9 @@ impl Inbox {
 
     /// Reports that notifications may have been lost although the connection is open. Listeners are notified that anything
     /// may have changed.
-    pub fn missed_news(&self) {
+    pub fn notifications_lost(&self) {
         if let Some(connection) = self.client() {
-            connection.missed_news();
+            connection.notifications_lost();
         }
     }
 
@@ -301,6 +301,18 @@ impl Inbox {
     pub fn keep_waiting(&self) {
         if let Some(connection) = self.client() {
             connection.keep_waiting();
+        }
+    }
+
+    /// Returns whether heads of HTTP responses are wanted.
+    pub fn wants_responses(&self) -> bool {
+        self.client().is_some_and(|connection| connection.wants_responses())
+    }
+
+    /// Reports the head of an HTTP response, before its body.
+    pub fn response(&self, head: &ResponseHead<'_>) {
+        if let Some(connection) = self.client() {
+            connection.show_response(head);
         }
     }
 
@@ -325,7 +337,7 @@ impl Inbox {
         match &self.receiver {
             Receiver::Client(connection) => {
                 if let Some(connection) = connection.upgrade() {
-                    connection.shut(&reason);
+                    connection.close(&reason);
                 }
             }
             Receiver::Other(receiver) => {

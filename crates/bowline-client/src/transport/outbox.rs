@@ -63,7 +63,7 @@ impl Outbox {
     }
 
     /// Waits until there is space for another request.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_space(&self) {
         loop {
             let emptied = self.emptied.notified();
             {

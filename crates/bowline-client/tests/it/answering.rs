@@ -1,4 +1,4 @@
-//! What a legacy server asks, and what it hears.
+//! Questions of a legacy server, and the answers that it receives.
 
 use crate::support::*;
 use bowline_client::{Answer, Ask, AskUrl, Client, ClientBuilder, Notification};
@@ -75,7 +75,7 @@ async fn a_ping_before_the_handshake_is_over_is_answered() {
         peer.settle().await;
         let server = json!({ "name": "peer", "version": "1" });
         let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": server });
-        // A hasty server asks before it was told to go on.
+        // A hasty server asks before it received `notifications/initialized`.
         peer.ask(1, "roots/list", json!({})).await;
         peer.reply(&greeting, result).await;
         peer.expect("notifications/initialized").await;
@@ -310,12 +310,12 @@ async fn pages_are_neither_fetched_nor_opened() {
 #[tokio::test(start_paused = true)]
 async fn completion_of_a_url_elicitation_is_reported_once_and_only_if_it_started() {
     // proves: ELIU-10
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
     let builder = Client::builder().on_url(|_| async { Answer::consent() }).on_notification({
-        let heard = Arc::clone(&heard);
+        let received = Arc::clone(&received);
         move |notification| {
             if let Notification::ElicitationComplete(complete) = notification {
-                heard.lock().unwrap().push(complete.elicitation_id);
+                received.lock().unwrap().push(complete.elicitation_id);
             }
         }
     });
@@ -327,7 +327,7 @@ async fn completion_of_a_url_elicitation_is_reported_once_and_only_if_it_started
         peer.notify("notifications/elicitation/complete", json!({ "elicitationId": id })).await;
     }
     peer.settle().await;
-    assert_eq!(*heard.lock().unwrap(), ["e1"]);
+    assert_eq!(*received.lock().unwrap(), ["e1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -521,12 +521,15 @@ async fn a_change_of_roots_is_sent_where_the_revision_allows_it() {
         client.set_roots([folder.root()]).unwrap();
         assert!(client.set_roots([Root::new("file:///../x")]).is_err());
         if revision.is_legacy() {
-            let told = peer.expect("notifications/roots/list_changed").await;
-            assert_eq!(told, json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
+            let notification = peer.expect("notifications/roots/list_changed").await;
+            assert_eq!(
+                notification,
+                json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" })
+            );
             peer.ask(1, "roots/list", json!({})).await;
             assert_eq!(peer.next().await["result"]["roots"][0]["uri"], folder.root().uri);
         } else {
-            // The next thing a modern server hears is a request.
+            // A modern server receives a request next.
             let (_, ping) =
                 both(client.ping().timeout(std::time::Duration::from_millis(1)), peer.next()).await;
             assert_eq!(ping["method"], "server/discover");

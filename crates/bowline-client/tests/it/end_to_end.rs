@@ -176,7 +176,7 @@ async fn an_immediate_listener_receives_no_spurious_change() {
             client.tools().await.unwrap();
             tokio::select! {
                 biased;
-                heard = listen.next() => panic!("{revision}: {heard:?}"),
+                received = listen.next() => panic!("{revision}: {received:?}"),
                 () = std::future::ready(()) => {}
             }
         }
@@ -258,8 +258,8 @@ async fn custom_methods_and_notifications_are_typed_on_both_sides() {
                 params.words.sort();
                 Ok::<_, bowline_server::Error>(params)
             });
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&received);
         let builder = Client::builder()
             .method("example.com/more", async |asked: Words| {
                 if asked.words.is_empty() {
@@ -274,7 +274,7 @@ async fn custom_methods_and_notifications_are_typed_on_both_sides() {
         let sorted: Words = client.request("example.com/sort", &given).await.unwrap();
         let expected: &[&str] = if is_modern { &["b", "c"] } else { &["a", "b", "c"] };
         assert_eq!(sorted.words, expected, "{revision}");
-        assert_eq!(*heard.lock().unwrap(), [given], "{revision}");
+        assert_eq!(*received.lock().unwrap(), [given], "{revision}");
         if !is_modern {
             let failed =
                 client.request::<Words>("example.com/sort", Words { words: Vec::new() }).await.unwrap_err();

@@ -520,12 +520,12 @@ mod linux {
         limits.memory = Some(64 * 1024 * 1024);
         limits.cpu_time = Some(Duration::from_secs(7));
         limits.files = Some(33);
-        // It looks when it is told to, and so does what it starts.
+        // It prints its limits, and so does the program that it starts.
         let look = "ulimit -d; ulimit -t; ulimit -n";
         let mut child = shell(&format!("read -r _; {look}; sh -c '{look}'")).limits(limits).spawn().unwrap();
         child.take_stdin().unwrap().write_all(b"\n").await.unwrap();
-        let told = output(&mut child).await;
-        assert_eq!(told.lines().collect::<Vec<_>>(), ["65536", "7", "33", "65536", "7", "33"]);
+        let printed = output(&mut child).await;
+        assert_eq!(printed.lines().collect::<Vec<_>>(), ["65536", "7", "33", "65536", "7", "33"]);
     }
 
     #[tokio::test]

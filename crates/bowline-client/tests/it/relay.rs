@@ -1,4 +1,4 @@
-//! What a server asks and tells when a relay stands behind the client.
+//! Questions and notifications of a server, when a relay handles them.
 
 use crate::support::*;
 use bowline_client::{
@@ -16,11 +16,11 @@ use tokio::sync::{Notify, mpsc};
 type Answered = Result<RawJson, RpcError>;
 type Answering = Box<dyn Fn(&InputRequest) -> BoxFuture<'static, Answered> + Send + Sync>;
 
-/// Writes down what it is told and asked, and answers as the test wants.
+/// Records notifications and questions, and answers as the test wants.
 struct Notes {
     asked: Mutex<Vec<(Option<u64>, Value)>>,
     logs: Mutex<Vec<(Option<u64>, Value)>>,
-    told: Mutex<Vec<String>>,
+    notifications: Mutex<Vec<String>>,
     answer: Answering,
 }
 
@@ -29,7 +29,12 @@ impl Notes {
         answer: impl Fn(&InputRequest) -> BoxFuture<'static, Answered> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let answer = Box::new(answer);
-        Arc::new(Self { asked: Mutex::default(), logs: Mutex::default(), told: Mutex::default(), answer })
+        Arc::new(Self {
+            asked: Mutex::default(),
+            logs: Mutex::default(),
+            notifications: Mutex::default(),
+            answer,
+        })
     }
 
     /// Answers everything at once, with members nobody knows.
@@ -45,8 +50,8 @@ impl Notes {
         std::mem::take(&mut self.logs.lock().unwrap())
     }
 
-    fn told(&self) -> Vec<String> {
-        std::mem::take(&mut self.told.lock().unwrap())
+    fn notifications(&self) -> Vec<String> {
+        std::mem::take(&mut self.notifications.lock().unwrap())
     }
 }
 
@@ -63,7 +68,7 @@ impl Relay for Notes {
     }
 
     fn notify(&self, notification: Notification) {
-        self.told.lock().unwrap().push(match notification {
+        self.notifications.lock().unwrap().push(match notification {
             Notification::ToolsChanged => "tools".into(),
             Notification::PromptsChanged => "prompts".into(),
             Notification::ResourcesChanged => "resources".into(),
@@ -348,7 +353,7 @@ async fn notifications_go_to_the_relay() {
         peer.notify("com.example/news", json!({ "a": 1 })).await;
         peer.settle().await;
         let expected = ["tools", "prompts", "resources", "a:b", "complete e", r#"com.example/news {"a":1}"#];
-        assert_eq!(notes.told(), expected, "{revision}");
+        assert_eq!(notes.notifications(), expected, "{revision}");
         // The roots are the relay's.
         assert_eq!(
             client.set_roots([]).unwrap_err().to_string(),
@@ -376,7 +381,7 @@ async fn a_modern_server_is_subscribed_to_for_list_changes() {
     })
     .await;
     assert!(result.is_ok());
-    assert_eq!(notes.told(), ["tools"]);
+    assert_eq!(notes.notifications(), ["tools"]);
     assert_eq!(notes.logs(), [(None, json!({ "level": "info", "data": 1 }))]);
 }
 

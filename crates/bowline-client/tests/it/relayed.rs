@@ -320,7 +320,7 @@ async fn relayed_calls_have_their_own_timeouts() {
         })
         .await;
         assert!(result.unwrap_err().is_timeout());
-        // Until the last step was told.
+        // Until the last step was reported.
         assert_eq!(begun.elapsed().as_secs(), 32);
         peer.expect("notifications/cancelled").await;
     }

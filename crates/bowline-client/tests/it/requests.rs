@@ -163,7 +163,7 @@ async fn a_request_answered_or_never_sent_is_not_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_a_request_and_tells_the_server() {
+async fn silence_ends_a_request_and_notifies_the_server() {
     // proves: LIFE-21, LIFE-22, LIFE-23, TOOL-52, CANCEL-14
     let builder = Client::builder().timeout(Duration::from_secs(5));
     let (client, mut peer) = connect(builder, V2025_11_25, json!({ "tools": {} })).await;
@@ -210,16 +210,17 @@ async fn a_short_timeout_fires_before_a_longer_one_that_started_earlier() {
 async fn progress_keeps_a_request_alive_but_not_forever() {
     // proves: LIFE-24, LIFE-25, PROG-01, PROG-04, PROG-06
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::new(Mutex::new(Vec::new()));
     let started = tokio::time::Instant::now();
-    let call = client
-        .call("slow", ())
-        .timeout(Duration::from_secs(10))
-        .max_total(Duration::from_secs(25))
-        .progress({
-            let heard = Arc::clone(&heard);
-            move |progress| heard.lock().unwrap().push((progress.progress, progress.total, progress.message))
-        });
+    let call =
+        client.call("slow", ()).timeout(Duration::from_secs(10)).max_total(Duration::from_secs(25)).progress(
+            {
+                let received = Arc::clone(&received);
+                move |progress| {
+                    received.lock().unwrap().push((progress.progress, progress.total, progress.message));
+                }
+            },
+        );
     let script = async {
         let request = peer.expect("tools/call").await;
         let token = &request["params"]["_meta"]["progressToken"];
@@ -234,19 +235,19 @@ async fn progress_keeps_a_request_alive_but_not_forever() {
     let (result, _) = both(call, script).await;
     assert_eq!(result.unwrap_err().to_string(), "tools/call timed out after 25s");
     assert_eq!(started.elapsed(), Duration::from_secs(27));
-    let heard = heard.lock().unwrap();
+    let received = received.lock().unwrap();
     let on_it = Some("on it".to_owned());
-    assert_eq!(*heard, [(0.25, Some(1.0), on_it.clone()), (0.5, Some(1.0), on_it)]);
+    assert_eq!(*received, [(0.25, Some(1.0), on_it.clone()), (0.5, Some(1.0), on_it)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_goes_to_the_request_it_names_and_nowhere_else() {
     // V-113
     // proves: PROG-02, PROG-12, PROG-10
-    let heard = Arc::new(Mutex::new(Vec::<String>::new()));
+    let received = Arc::new(Mutex::new(Vec::<String>::new()));
     let note = |who: &'static str| {
-        let heard = Arc::clone(&heard);
-        move |_| heard.lock().unwrap().push(who.into())
+        let received = Arc::clone(&received);
+        move |_| received.lock().unwrap().push(who.into())
     };
     let builder = Client::builder().on_progress(note("anyone"));
     let (client, mut peer) = connect(builder, V2026_07_28, json!({ "tools": {} })).await;
@@ -280,7 +281,7 @@ async fn progress_goes_to_the_request_it_names_and_nowhere_else() {
     })
     .await;
     pong.unwrap();
-    assert_eq!(*heard.lock().unwrap(), ["anyone", "a", "b"]);
+    assert_eq!(*received.lock().unwrap(), ["anyone", "a", "b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -524,8 +525,8 @@ async fn any_request_and_notification_can_be_sent() {
     .await;
     assert_eq!(result.unwrap().as_str(), r#"{"done":true}"#);
     client.notify("com.example/told", json!({ "b": 1 })).await.unwrap();
-    let told = peer.expect("com.example/told").await;
-    assert_eq!(told, json!({ "jsonrpc": "2.0", "method": "com.example/told", "params": { "b": 1 } }));
+    let notification = peer.expect("com.example/told").await;
+    assert_eq!(notification, json!({ "jsonrpc": "2.0", "method": "com.example/told", "params": { "b": 1 } }));
     let error = client.notify("notifications/roots/list_changed", ()).await.unwrap_err();
     assert_eq!(error.to_string(), "clients cannot send `notifications/roots/list_changed` in 2026-07-28");
     assert!(client.request::<RawJson>("x", json!([1])).await.is_err());

@@ -1,4 +1,4 @@
-//! Changes at the server, and who hears of them.
+//! Changes at the server, and who is notified of them.
 
 use crate::support::*;
 use bowline_client::{Change, Client, ClientBuilder, Notification};
@@ -40,13 +40,13 @@ fn uris(uris: &[&str]) -> SubscriptionFilter {
         .resource_subscriptions(uris.iter().map(|uri| (*uri).to_owned()).collect::<Vec<_>>())
 }
 
-/// A client that writes down what it is told.
+/// A client that records its notifications.
 fn noting() -> (ClientBuilder, Arc<Mutex<Vec<String>>>) {
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
     let builder = Client::builder().on_notification({
-        let heard = Arc::clone(&heard);
+        let received = Arc::clone(&received);
         move |notification| {
-            heard.lock().unwrap().push(match notification {
+            received.lock().unwrap().push(match notification {
                 Notification::ToolsChanged => "tools".into(),
                 Notification::PromptsChanged => "prompts".into(),
                 Notification::ResourcesChanged => "resources".into(),
@@ -56,11 +56,11 @@ fn noting() -> (ClientBuilder, Arc<Mutex<Vec<String>>>) {
             });
         }
     });
-    (builder, heard)
+    (builder, received)
 }
 
-fn take(heard: &Mutex<Vec<String>>) -> Vec<String> {
-    std::mem::take(&mut heard.lock().unwrap())
+fn take(received: &Mutex<Vec<String>>) -> Vec<String> {
+    std::mem::take(&mut received.lock().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ async fn a_listen_is_one_long_request() {
     tokio::time::sleep(std::time::Duration::from_secs(100_000)).await;
     changed(&mut peer, &request, "tools").await;
     assert_eq!(listen.next().await, Some(Change::Tools));
-    // What happens again before it was looked at is told once; a resource below counts.
+    // What happens again before it was looked at is reported once; a resource below counts.
     for _ in 0..3 {
         changed(&mut peer, &request, "tools").await;
         updated(&mut peer, &request, "file:///a/below").await;
@@ -236,7 +236,7 @@ async fn a_legacy_server_is_not_asked_for_what_it_does_not_declare() {
 #[tokio::test(start_paused = true)]
 async fn resources_are_subscribed_to_one_by_one() {
     for revision in LEGACY {
-        let (builder, heard) = noting();
+        let (builder, received) = noting();
         let (client, mut peer) = connect(builder, revision, everything()).await;
         for method in ["resources/subscribe", "resources/unsubscribe"] {
             let request = async {
@@ -256,7 +256,7 @@ async fn resources_are_subscribed_to_one_by_one() {
             .await;
             done.unwrap();
         }
-        assert_eq!(take(&heard), ["a:b", "a:b"]);
+        assert_eq!(take(&received), ["a:b", "a:b"]);
         // Nothing to take back.
         client.unsubscribe("a:b").await.unwrap();
         peer.quiet().await;
@@ -305,7 +305,7 @@ async fn a_modern_server_has_one_subscription_that_changes() {
 #[tokio::test(start_paused = true)]
 async fn every_era_notifies_the_handler_of_changes() {
     for revision in Revision::ALL {
-        let (builder, heard) = noting();
+        let (builder, received) = noting();
         let (client, mut peer) = connect(builder, revision, everything()).await;
         let listen = if revision.is_modern() {
             let listen = granted(&mut peer).await;
@@ -322,7 +322,7 @@ async fn every_era_notifies_the_handler_of_changes() {
         peer.notify("notifications/com.example", json!({})).await;
         peer.quiet().await;
         assert_eq!(
-            take(&heard),
+            take(&received),
             ["tools", "resources", "prompts", "notifications/com.example"],
             "{revision}"
         );

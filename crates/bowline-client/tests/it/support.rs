@@ -1,4 +1,4 @@
-//! A server that does exactly what a test tells it, and looks at every frame it gets.
+//! A server that is scripted by a test and checks every frame that it receives.
 
 use bowline_client::{Client, ClientBuilder, ServerEnd, memory};
 use bowline_types::Revision;

@@ -208,11 +208,11 @@ async fn questions_arrive_while_the_result_is_fetched() {
 #[tokio::test(start_paused = true)]
 async fn progress_continues_after_the_task_was_created() {
     // proves: PROG-14, PROG-15
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::new(Mutex::new(Vec::new()));
     let (client, mut peer) = connected(Client::builder()).await;
     let call = client.call("required", ()).progress({
-        let heard = Arc::clone(&heard);
-        move |progress| heard.lock().unwrap().push(progress.progress)
+        let received = Arc::clone(&received);
+        move |progress| received.lock().unwrap().push(progress.progress)
     });
     let listed = both(client.tools(), async {
         let list = peer.expect("tools/list").await;
@@ -239,7 +239,7 @@ async fn progress_continues_after_the_task_was_created() {
     // The token ends with the task.
     peer.notify("notifications/progress", json!({ "progressToken": token, "progress": 4 })).await;
     peer.settle().await;
-    assert_eq!(*heard.lock().unwrap(), [1.0, 2.0, 3.0]);
+    assert_eq!(*received.lock().unwrap(), [1.0, 2.0, 3.0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -85,7 +85,7 @@ async fn a_transport_gets_what_it_needs_without_parsing_frames() {
         let name = frame.name();
         (frame, id, name)
     };
-    // The name of what a request is about is told beside the frame.
+    // The name of what a request is about comes with the frame.
     let (result, ()) = both(client.call("say \"hi\"", ()), async {
         let (frame, _, name) = named("tools/call").await;
         assert_eq!(name.as_deref(), Some("say \"hi\""));

@@ -504,6 +504,9 @@ fn bowline_toml_has_every_setting() {
         mode = "process"  # default
         resume = "store"  # default
 
+        [inspector]
+        control = false  # default
+
         [disclosure]
         mode = "on"  # /srv/ada/.config/bowline/bowline.toml:95
         threshold_tokens = 12000  # /srv/ada/.config/bowline/bowline.toml:96
@@ -526,4 +529,88 @@ fn bowline_toml_has_every_setting() {
         action = "sample"
         server = "files"
     "#]].assert_eq(&shown);
+}
+
+#[test]
+fn logins_in_files_of_other_programs() {
+    let file = r#"{ "mcpServers": {
+      "fixed": { "url": "https://fixed.example.com/mcp", "oauth": {
+        "clientId": "app", "clientSecret": "${CRM_SECRET}",
+        "authorizationUrl": "https://login.example.com/authorize", "tokenUrl": "https://login.example.com/token",
+        "authorizationParams": { "audience": "notes", "access_type": "offline" } } },
+      "plain": { "url": "https://plain.example.com/mcp", "oauth": false },
+      "disabled": { "url": "https://disabled.example.com/mcp", "oauth": { "enabled": false, "clientId": "app" } },
+      "usual": { "url": "https://usual.example.com/mcp", "oauth": true },
+      "number": { "url": "https://number.example.com/mcp", "oauth": { "authorizationParams": { "audience": 7 } } }
+    } }"#;
+    check(
+        ".mcp.json",
+        Scope::User,
+        file,
+        &expect![[r#"
+            [servers.fixed]  # .mcp.json:2, mcpServers, reads CRM_SECRET
+            url = "https://fixed.example.com/mcp"  # .mcp.json:2
+            oauth.client_id = "app"  # .mcp.json:3
+            oauth.client_secret = "${CRM_SECRET}"  # .mcp.json:3
+            oauth.authorization_url = "https://login.example.com/authorize"  # .mcp.json:4
+            oauth.token_url = "https://login.example.com/token"  # .mcp.json:4
+            oauth.authorization_params.access_type = "offline"  # .mcp.json:5
+            oauth.authorization_params.audience = "notes"  # .mcp.json:5
+
+            [servers.plain]  # .mcp.json:6, mcpServers
+            url = "https://plain.example.com/mcp"  # .mcp.json:6
+            auth = "none"  # .mcp.json:6
+
+            [servers.disabled]  # .mcp.json:7, mcpServers
+            url = "https://disabled.example.com/mcp"  # .mcp.json:7
+            auth = "none"  # .mcp.json:7
+
+            [servers.usual]  # .mcp.json:8, mcpServers
+            url = "https://usual.example.com/mcp"  # .mcp.json:8
+            oauth = …  # unknown key, ignored
+
+            [servers.number]  # .mcp.json:9, mcpServers
+            url = "https://number.example.com/mcp"  # .mcp.json:9
+            oauth.authorization_params.audience = "7"  # .mcp.json:9"#]],
+    );
+    let zed = r#"{ "context_servers": {
+      "plain": { "url": "https://plain.example.com/mcp", "oauth": false },
+      "unknown": { "url": "https://unknown.example.com/mcp", "oauth": { "authorizationUrl": "https://a.example.com" } }
+    } }"#;
+    check(
+        "settings.json",
+        Scope::User,
+        zed,
+        &expect![[r#"
+        [servers.plain]  # settings.json:2, Zed
+        url = "https://plain.example.com/mcp"  # settings.json:2
+        auth = "none"  # settings.json:2
+
+        [servers.unknown]  # settings.json:3, Zed
+        url = "https://unknown.example.com/mcp"  # settings.json:3
+        oauth = …  # unknown key, ignored
+        Unknown: settings.json:3: context_servers.unknown.oauth.authorizationUrl: unknown key, ignored"#]],
+    );
+    let vscode = r#"{ "servers": {
+      "fixed": { "type": "http", "url": "https://fixed.example.com/mcp", "oauth": {
+        "clientId": "app", "authorizationUrl": "https://login.example.com/authorize",
+        "tokenUrl": "https://login.example.com/token", "authorizationParams": { "audience": "notes" } } },
+      "plain": { "type": "http", "url": "https://plain.example.com/mcp", "oauth": false }
+    } }"#;
+    check(
+        "/srv/ada/shop/.vscode/mcp.json",
+        Scope::Project,
+        vscode,
+        &expect![[r#"
+        [servers.fixed]  # /srv/ada/shop/.vscode/mcp.json:2, VS Code, needs approval
+        url = "https://fixed.example.com/mcp"  # /srv/ada/shop/.vscode/mcp.json:2
+        oauth.client_id = "app"  # /srv/ada/shop/.vscode/mcp.json:3
+        oauth.authorization_url = "https://login.example.com/authorize"  # /srv/ada/shop/.vscode/mcp.json:3
+        oauth.token_url = "https://login.example.com/token"  # /srv/ada/shop/.vscode/mcp.json:4
+        oauth.authorization_params.audience = "notes"  # /srv/ada/shop/.vscode/mcp.json:4
+
+        [servers.plain]  # /srv/ada/shop/.vscode/mcp.json:5, VS Code, needs approval
+        url = "https://plain.example.com/mcp"  # /srv/ada/shop/.vscode/mcp.json:5
+        auth = "none"  # /srv/ada/shop/.vscode/mcp.json:5"#]],
+    );
 }

@@ -66,13 +66,13 @@ fn show(config: &Config) -> String {
     lines.join("\n")
 }
 
-/// What is told about a file: its errors, then its notices.
+/// What is reported about a file: its errors, then its notices.
 fn check(path: &str, text: &str, expected: &Expect) {
     let config = load(&[(path, Scope::User, text)]);
     let errors = config.errors.iter().map(|error| format!("{error}\n"));
     let notices = config.notices.iter().map(|notice| format!("({:?}) {notice}\n", notice.kind));
-    let told = errors.chain(notices).collect::<Vec<_>>().concat();
+    let reported = errors.chain(notices).collect::<Vec<_>>().concat();
     // V-57
-    assert!(!told.contains("s3cret"), "a secret is told: {told}");
-    expected.assert_eq(&told);
+    assert!(!reported.contains("s3cret"), "a secret is shown: {reported}");
+    expected.assert_eq(&reported);
 }

@@ -90,6 +90,9 @@ key_env = "OPENAI_API_KEY"
 
 [audit]
 file = "/dev/null"
+
+[inspector]
+control = true
 "#;
     let config = load(&[("bowline.toml", Scope::User, own), ("shop/bowline.toml", Scope::Project, project)]);
     assert_eq!(config.errors, []);
@@ -102,6 +105,7 @@ file = "/dev/null"
         (Ignored) shop/bowline.toml:23: gateway: ignored in project files; set it in your user configuration
         (Ignored) shop/bowline.toml:26: sampling: ignored in project files; set it in your user configuration
         (Ignored) shop/bowline.toml:31: audit: ignored in project files; set it in your user configuration
+        (Ignored) shop/bowline.toml:34: inspector: ignored in project files; set it in your user configuration
         (Ignored) shop/bowline.toml:13: rules[0]: ignored: rules in project files can only deny; add it to your user configuration
         (Ignored) shop/bowline.toml:16: rules[1]: ignored: rules in project files can only deny; add it to your user configuration
         (Ignored) shop/bowline.toml:9: servers.mine: ignored: project files cannot change servers of your user configuration"#]].assert_eq(&notices(&config));

@@ -1,11 +1,11 @@
 //! The tools, prompts and resources of all servers as one caller sees them, and the server that each belongs to.
 
 use super::{names, uris};
-use crate::upstream::Instance;
+use crate::upstream::{Instance, ServerTasks};
 use bowline_policy::Definition;
 use bowline_proto::uri::UriTemplate;
 use bowline_search::{Index, MetaTool, Source, estimate_tokens};
-use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, TaskSupport, Tool};
+use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, TaskSupport, Tool, ToolExecution};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fmt,
@@ -52,8 +52,32 @@ pub(crate) struct Entry<T> {
 pub(crate) struct ToolEntry {
     pub(crate) entry: Entry<Tool>,
     pub(crate) definition: Definition,
-    /// Whether its server, of 2025-11-25, runs it only as a task.
-    pub(crate) needs_task: bool,
+    pub(crate) tasks: ToolTasks,
+}
+
+/// Whether calls of a tool become tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolTasks {
+    /// Never.
+    None,
+    /// Its server, of 2026-07-28, decides for each call.
+    ServerDecides,
+    /// Its server, of 2025-11-25, lets callers decide.
+    Optional,
+    /// Its server, of 2025-11-25, runs it only as a task.
+    Required,
+}
+
+impl ToolTasks {
+    fn of(server: ServerTasks, execution: Option<&ToolExecution>) -> Self {
+        let support = execution.and_then(|execution| execution.task_support.as_ref());
+        match (server, support) {
+            (ServerTasks::Extension, _) => Self::ServerDecides,
+            (ServerTasks::V2025_11_25, Some(TaskSupport::Required)) => Self::Required,
+            (ServerTasks::V2025_11_25, Some(TaskSupport::Optional)) => Self::Optional,
+            (ServerTasks::V2025_11_25 | ServerTasks::None, _) => Self::None,
+        }
+    }
 }
 
 /// URIs that more than one server uses. They get a prefix, so that no server takes over what belongs to another.
@@ -149,16 +173,16 @@ impl Catalog {
             let definition = definition.clone();
             let mut shown = tool.clone();
             shown.name.clone_from(&name);
-            // The host requests the tasks of 2025-11-25 itself, and waits for them.
-            let execution = shown.execution.take();
-            let needs_task =
-                execution.is_some_and(|execution| execution.task_support == Some(TaskSupport::Required));
+            // Callers may always call it without a task: the host waits for the task then.
+            let tasks = ToolTasks::of(instance.tasks(), shown.execution.as_ref());
+            shown.execution =
+                (tasks != ToolTasks::None).then(|| ToolExecution::new().task_support(TaskSupport::Optional));
             if let Some(description) = spec.describe.get(&tool.name) {
                 shown.description = Some(description.clone());
             }
             self.tool_index.insert(name.to_lowercase(), self.tools.len());
             let entry = Entry { instance: Arc::clone(instance), original: tool.name.clone(), shown };
-            self.tools.push(ToolEntry { entry, definition, needs_task });
+            self.tools.push(ToolEntry { entry, definition, tasks });
         }
     }
 

@@ -4,7 +4,7 @@ mod catalog;
 mod names;
 mod uris;
 
-pub(crate) use catalog::{Catalog, ServerLists};
+pub(crate) use catalog::{Catalog, ServerLists, ToolTasks};
 pub use names::{MAX_NAME, exposed_name};
 pub(crate) use names::{may_be_of, name_within};
 pub(crate) use uris::without_prefix;

@@ -8,4 +8,6 @@ mod parked_calls;
 mod upstream_call;
 
 pub(crate) use parked_calls::ParkedCalls;
-pub(crate) use upstream_call::{Attempt, Follow, UpstreamCall, UpstreamReply, for_caller, or_cancelled};
+pub(crate) use upstream_call::{
+    Attempt, Follow, TaskWish, UpstreamCall, UpstreamReply, for_caller, or_cancelled,
+};

@@ -1,6 +1,6 @@
 //! One call to a server, over all its rounds.
 
-use crate::upstream::{CallHandle, CallerKey, Instance, PendingQuestion};
+use crate::upstream::{CallHandle, CallerKey, Instance, PendingQuestion, ServerTasks};
 use bowline_client::{CallKey, Client, RelayWith, Relayed, TaskState};
 use bowline_config::Share;
 use bowline_proto::{
@@ -9,7 +9,7 @@ use bowline_proto::{
 };
 use bowline_types::{
     ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests,
-    LoggingLevel, Meta, Method, RawJson, RawMap, Revision, RpcError, UpdateTaskParams, error_code,
+    LoggingLevel, Meta, Method, RawJson, RawMap, RpcError, UpdateTaskParams, error_code,
 };
 use std::{
     collections::BTreeSet,
@@ -35,8 +35,8 @@ pub(crate) struct Attempt {
     /// What the caller or the host can answer.
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) client_info: Option<Implementation>,
-    /// Whether a server of 2025-11-25 runs the tool only as a task.
-    pub(crate) needs_task: bool,
+    /// Whether a server of 2025-11-25 makes the call a task.
+    pub(crate) task: TaskWish,
     /// The task that is followed, instead of a call.
     pub(crate) follow: Option<Follow>,
 }
@@ -50,6 +50,19 @@ pub(crate) struct Follow {
     pub(crate) answered: BTreeSet<String>,
     /// Answers that are sent first.
     pub(crate) answers: RawMap,
+    /// Whether the task is cancelled if nobody waits for it any more.
+    pub(crate) cancels: bool,
+}
+
+/// Whether a server of 2025-11-25 makes a call a task. It does so only if it has tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskWish {
+    /// It does not.
+    Plain,
+    /// It does, and the host waits for the task.
+    Wait,
+    /// It does, and the task is the reply. The caller may wish for how long it is kept.
+    Create { ttl: Option<u64> },
 }
 
 /// What a server replied in one round of a call.
@@ -224,13 +237,10 @@ async fn relay(
     wants_progress: bool,
 ) -> Result<Replied, RpcError> {
     let starting = handle.pause_timeout();
-    let quota_key = CallerKey::quota(handle.client());
-    let take_slot = || async {
-        // A per-client server has a single caller.
-        if instance.spec.share == Share::Shared { instance.quota.enter(&quota_key).await } else { None }
-    };
+    // A per-client server has a single caller.
+    let quota_key = (instance.spec.share == Share::Shared).then(|| CallerKey::quota(handle.client()));
     let (key, permit) =
-        instance.running_calls.begin(caller, attempt.subject, handle.clone(), take_slot).await;
+        instance.running_calls.begin(caller, attempt.subject, handle.clone(), quota_key.as_ref()).await;
     set_slot(&slot, permit);
     let mut call_guard = CallGuard { instance: &instance, key, answered: false };
     let client = instance.client().await?;
@@ -252,11 +262,18 @@ async fn relay(
     with.timeout = Some(ONE_HOUR);
     let is_custom = attempt.method.known().is_none();
     let relayed = match attempt.follow {
-        None if attempt.needs_task && has_tasks_2025(&client) => {
-            let _pause = handle.pause_timeout();
-            call_as_task(&client, &attempt.params, with).await
-        }
-        None => client.relay(attempt.method, attempt.params, with).await.map(Replied::Relayed),
+        None => match attempt.task {
+            TaskWish::Wait if has_tasks_2025(&client) => {
+                let _pause = handle.pause_timeout();
+                call_as_task(&client, &attempt.params, with).await
+            }
+            TaskWish::Create { ttl } if has_tasks_2025(&client) => {
+                create_task(&client, &attempt.params, ttl, with).await.map(Replied::Relayed)
+            }
+            TaskWish::Plain | TaskWish::Wait | TaskWish::Create { .. } => {
+                client.relay(attempt.method, attempt.params, with).await.map(Replied::Relayed)
+            }
+        },
         Some(follow) => {
             // The server has the task, so it need not report progress.
             let _pause = handle.pause_timeout();
@@ -271,7 +288,7 @@ async fn relay(
         Some(error) if is_custom && error.code == error_code::METHOD_NOT_FOUND => error.clone(),
         Some(error) => for_caller(&instance.name, error),
         None => {
-            let reason = instance.spec.describe_error(&error);
+            let reason = instance.describe_error(&error);
             RpcError::internal(format!("the server `{}`: {reason}", instance.name))
         }
     })
@@ -283,12 +300,8 @@ enum Replied {
     TaskAsks(Box<TaskState>),
 }
 
-/// Returns whether a server of 2025-11-25 accepts tool calls as tasks.
 fn has_tasks_2025(client: &Client) -> bool {
-    let server = client.server();
-    let requests = server.capabilities.tasks.as_ref().and_then(|tasks| tasks.requests.as_ref());
-    let tools = requests.and_then(|requests| requests.tools.as_ref());
-    server.revision == Revision::V2025_11_25 && tools.is_some_and(|tools| tools.call.is_some())
+    ServerTasks::of(client) == ServerTasks::V2025_11_25
 }
 
 /// Calls a tool of a 2025-11-25 server as a task, and waits for it. Its questions arrive as those of any call.
@@ -298,27 +311,44 @@ async fn call_as_task(
     with: RelayWith,
 ) -> Result<Replied, bowline_client::Error> {
     let malformed = |error| bowline_client::Error::malformed("the created task", error);
-    let mut members = params.members().map_err(malformed)?;
-    members.insert("task", RawJson::empty_object());
-    let params = RawJson::of(&members).map_err(malformed)?;
-    let created = match client.relay(Method::CallTool, params, with.clone()).await? {
-        Relayed::Complete(created) => created,
-        other @ (Relayed::InputRequired { .. } | Relayed::Task(_)) => return Ok(Replied::Relayed(other)),
+    let created = match create_task(client, params, None, with.clone()).await? {
+        Relayed::Task(created) => created,
+        other @ (Relayed::InputRequired { .. } | Relayed::Complete(_)) => return Ok(Replied::Relayed(other)),
     };
     let known = TaskState::from_created(&created).map_err(malformed)?;
-    let task_id = known.task.task_id.clone();
-    let follow = Follow { task_id, known: Some(known), answered: BTreeSet::new(), answers: RawMap::new() };
+    let (task_id, known, answers) = (known.task.task_id.clone(), Some(known), RawMap::new());
+    let follow = Follow { task_id, known, answered: BTreeSet::new(), answers, cancels: true };
     follow_task(client, follow, with).await
 }
 
-/// Waits for a task until it ends or asks. Dropping the future cancels the task.
+/// Calls a tool of a 2025-11-25 server with the wish for a task. A server may return the result nevertheless.
+async fn create_task(
+    client: &Client,
+    params: &RawJson,
+    ttl: Option<u64>,
+    with: RelayWith,
+) -> Result<Relayed, bowline_client::Error> {
+    let malformed = |error| bowline_client::Error::malformed("the created task", error);
+    let mut members = params.members().map_err(malformed)?;
+    let wish = ttl.map_or_else(RawJson::empty_object, |ttl| serde_json::json!({ "ttl": ttl }).into());
+    members.insert("task", wish);
+    let params = RawJson::of(&members).map_err(malformed)?;
+    Ok(match client.relay(Method::CallTool, params, with).await? {
+        Relayed::Complete(created) if created.members().map_err(malformed)?.contains_key("task") => {
+            Relayed::Task(created)
+        }
+        other => other,
+    })
+}
+
+/// Waits for a task until it ends or asks. Dropping the future cancels the task, unless the caller knows it.
 async fn follow_task(
     client: &Client,
     follow: Follow,
     with: RelayWith,
 ) -> Result<Replied, bowline_client::Error> {
-    let Follow { task_id, known, answered, answers } = follow;
-    let mut guard = TaskGuard { client, task_id: &task_id, armed: true };
+    let Follow { task_id, known, answered, answers, cancels } = follow;
+    let mut guard = TaskGuard { client, task_id: &task_id, armed: cancels };
     if !answers.is_empty() {
         let params = RawJson::of(&UpdateTaskParams::new(&task_id, answers))
             .map_err(|error| bowline_client::Error::misuse(error.to_string()))?;
@@ -326,7 +356,7 @@ async fn follow_task(
     }
     let state = client.follow_task(&task_id, known, answered, with).await;
     // If the server does not know the task, there is nothing to cancel.
-    guard.armed = state.as_ref().is_err_and(|error| !error.is_task_gone());
+    guard.armed &= state.as_ref().is_err_and(|error| !error.is_task_gone());
     let state = state?;
     match state.outcome {
         Some(Ok(result)) => Ok(Replied::Relayed(Relayed::Complete(result))),

@@ -21,15 +21,20 @@ impl AccessTokens {
     /// Takes the configuration, and the secret that it names from the environment.
     pub(super) fn configured(auth: &GatewayAuthConfig, environment: &Environment) -> (Self, Option<Problem>) {
         let mut problem = None;
-        let secret = auth.introspection.as_ref().and_then(|introspection| {
-            let name = &introspection.client_secret_env;
+        let mut secret = |name: &str, setting: &str| {
             let value = environment.variable(name).map(str::trim).filter(|value| !value.is_empty());
             if value.is_none() {
                 let message = format!("the environment variable `{name}` is not set");
-                problem = Some(Problem::new("gateway.auth.introspection", message));
+                problem = Some(Problem::new(setting, message));
             }
             value.map(Secret::new)
-        });
+        };
+        if let Some(name) = auth.connect.as_ref().and_then(|connect| connect.client_secret_env.as_ref()) {
+            secret(name, "gateway.auth.connect");
+        }
+        let introspection = auth.introspection.as_ref();
+        let secret = introspection
+            .and_then(|introspection| secret(&introspection.client_secret_env, "gateway.auth.introspection"));
         (Self::Configured { auth: Box::new(auth.clone()), secret }, problem)
     }
 
@@ -139,6 +144,14 @@ fn check(
     if auth.dpop_nonces && auth.dpop.is_none() {
         let message = "it has no effect without `dpop`; set `dpop = \"required\"`, or remove it";
         problems.push(Problem::new("gateway.auth.dpop_nonces", message));
+    }
+    if auth
+        .connect
+        .as_ref()
+        .is_some_and(|connect| connect.client_id.is_none() && connect.client_secret_env.is_some())
+    {
+        let message = "`client_secret_env` has no effect without `client_id`; add the client, or remove it";
+        problems.push(Problem::new("gateway.auth.connect", message));
     }
     if let Some(JwksSource::File(path)) = &auth.jwks
         && let Err(error) = File::open(path)

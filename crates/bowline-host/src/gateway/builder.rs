@@ -4,6 +4,7 @@ use super::{
     Gateway, Inner,
     approval::{Approvals, Approve, Candidate},
     auth::AccessTokens,
+    connect::Connections,
     edge::{self, Token},
     file_digest::DigestCache,
     models::{self, Models},
@@ -14,7 +15,7 @@ use super::{
     secrets::secrets,
     sessions::Sharing,
 };
-use crate::{Host, LoginStorage, Tap, Telemetry, upstream::Credentials};
+use crate::{Host, LoginStorage, Tap, Telemetry, host::AccountPages, upstream::Credentials};
 use bowline_config::{Config, Environment};
 use bowline_http::{Post, Poster, auth::SealingKey};
 use bowline_policy::{
@@ -28,7 +29,7 @@ use std::{
     fmt,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicBool},
     time::SystemTime,
 };
 
@@ -99,7 +100,8 @@ impl GatewayBuilder {
         }
     }
 
-    /// Sets the store that `[sessions]` uses. The gateway does not open `[store]` itself.
+    /// Sets the store that `[sessions]` uses, and where tasks of callers of 2025-11-25 are recorded. The gateway does not open
+    /// `[store]` itself.
     pub fn store(mut self, store: bowline_store::Store) -> Self {
         self.sharing.store = Some(store);
         self
@@ -339,6 +341,9 @@ impl GatewayBuilder {
         if let Some(tap) = self.tap {
             host = host.tap(tap);
         }
+        if let Some(store) = &self.sharing.store {
+            host = host.store(store.clone());
+        }
         if self.attended {
             host = host.attended();
         } else if consent.consent != Consent::Deny {
@@ -373,6 +378,7 @@ impl GatewayBuilder {
             approve: approve.unwrap_or(nobody),
             token,
             auth,
+            connections: OnceLock::new(),
             consent,
             redactor: self.redactor,
             shutting_down: Arc::new(AtomicBool::new(false)),
@@ -399,6 +405,14 @@ impl GatewayBuilder {
         *inner.state() = state;
         let inner = Arc::new(inner);
         inner.host.set_pending(Pending(Arc::downgrade(&inner)));
+        if let Some(AccessTokens::Configured { auth, .. }) = &inner.auth {
+            let name = inner.state().config.gateway.name.clone();
+            let connections = Connections::new(auth, &name, &inner.environment, Arc::downgrade(&inner));
+            if let Some(connections) = connections {
+                inner.host.set_account_pages(Arc::clone(&connections) as Arc<dyn AccountPages>);
+                let _ = inner.connections.set(connections);
+            }
+        }
         Ok(Gateway { inner })
     }
 

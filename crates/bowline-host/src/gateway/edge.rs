@@ -3,12 +3,12 @@
 //! `/livez` (and `/healthz`) reports that the process is alive and `/readyz` whether its servers are up; `/readyz?verbose` says
 //! what is degraded. They need no token, because service managers and load balancers have none. `/metrics` names servers and tools, and needs one.
 
-use super::{problem::Problem, refusals::RefusalLog};
+use super::{connect::Connections, problem::Problem, refusals::RefusalLog};
 use crate::Host;
 use bowline_http::{Body, Principal, Protection, RequestFilter};
 use bowline_proto::caller::Caller;
 use bowline_server::BoxFuture;
-use bowline_telemetry::CONTENT_TYPE;
+use bowline_telemetry::{CONTENT_TYPE, store_page, streams_page};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use ring::{
     hmac,
@@ -70,14 +70,20 @@ pub(super) type StoreStatus = Box<dyn Fn() -> Option<bool> + Send + Sync>;
 pub(super) struct Edge {
     pub(super) host: Host,
     pub(super) endpoint: String,
+    /// The pages on which users connect their accounts at servers.
+    pub(super) connections: Option<Arc<Connections>>,
     pub(super) token: Option<Token>,
     /// Verifies access tokens. The endpoint verifies its own; this is for the other paths.
     pub(super) protection: Option<Protection>,
     pub(super) refusals: Option<Arc<RefusalLog>>,
     /// Counts the sessions of the endpoint, once there is one.
     pub(super) sessions: Arc<OnceLock<Counter>>,
+    /// Counts the open streams of the endpoint, once there is one.
+    pub(super) streams: Arc<OnceLock<Counter>>,
     /// Returns whether the store of sessions answers, if there is one.
     pub(super) store: Arc<OnceLock<StoreStatus>>,
+    /// The store, for its metrics.
+    pub(super) shared_store: Option<bowline_store::Store>,
     /// Whether the socket is about to be closed.
     pub(super) shutting_down: Arc<AtomicBool>,
 }
@@ -146,6 +152,12 @@ const TOKEN_PRINCIPAL: &str = "gateway-token";
 impl Edge {
     /// Refuses a request without a token, and answers for the pages beside the endpoint.
     async fn answer(&self, request: &mut Parts) -> Option<Response<Body>> {
+        // A browser has no token. The pages find out themselves who opens them.
+        if let (Some(connections), Some(_)) = (&self.connections, self.page(request))
+            && let Some(response) = connections.answer(request).await
+        {
+            return Some(response);
+        }
         let refusal = match &self.protection {
             Some(protection) => self.check_access(protection, request).await,
             None => self.check_token(&request.headers),
@@ -155,7 +167,12 @@ impl Edge {
         }
         if self.page(request) == Some("/metrics") {
             self.host.count_sessions(self.sessions.get().map_or(0, |count| count()));
-            let mut response = plain(StatusCode::OK, self.host.metrics());
+            let mut page = self.host.metrics();
+            page.push_str(&streams_page(self.streams.get().map_or(0, |count| count())));
+            if let Some(store) = &self.shared_store {
+                page.push_str(&store_page(store).await);
+            }
+            let mut response = plain(StatusCode::OK, page);
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
             return Some(response);
         }

@@ -19,6 +19,8 @@ mod approval;
 mod approval_content;
 mod auth;
 mod builder;
+mod connect;
+mod connect_page;
 mod edge;
 mod file_digest;
 mod models;
@@ -48,6 +50,7 @@ use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent, audit::Redactor};
 use bowline_server::{Server, ServerHandle};
 use bowline_telemetry::Exporter;
+use connect::Connections;
 use edge::{Counter, Edge, Token};
 use file_digest::DigestCache;
 use refusals::RefusalLog;
@@ -90,6 +93,8 @@ struct Inner {
     token: Result<Option<Token>, Problem>,
     /// The access tokens that HTTP clients may send.
     auth: Option<AccessTokens>,
+    /// Where users connect their accounts at servers.
+    connections: OnceLock<Arc<Connections>>,
     consent: rules::ConsentSettings,
     /// Learns the secrets of servers, for what is shown.
     redactor: Option<Redactor>,
@@ -227,15 +232,23 @@ impl Gateway {
         let protection = protect.clone().map(auth::build).transpose();
         let protection = protection.map_err(|problem| GatewayError::new(vec![problem]))?;
         let sessions = Arc::new(OnceLock::<Counter>::new());
+        let streams = Arc::new(OnceLock::<Counter>::new());
         let store = Arc::new(OnceLock::<edge::StoreStatus>::new());
+        let connections = self.inner.connections.get().cloned();
+        if let (Some(connections), Some(protection)) = (&connections, &protection) {
+            connections.serve(protection.resource(), &gateway.path, protection.clone());
+        }
         let edge = Edge {
             host: self.inner.host.clone(),
+            connections,
             endpoint: gateway.path.clone(),
             token,
             protection,
             refusals,
             sessions: Arc::clone(&sessions),
+            streams: Arc::clone(&streams),
             store: Arc::clone(&store),
+            shared_store: self.inner.sessions.store.clone(),
             shutting_down: Arc::clone(&self.inner.shutting_down),
         };
         let mut settings = HttpOptions::new()
@@ -273,6 +286,7 @@ impl Gateway {
         let service = HttpService::with_options(handle, settings);
         let _ = store.set(Box::new(service.store_status()));
         let _ = sessions.set(Box::new(service.session_counter()));
+        let _ = streams.set(Box::new(service.stream_counter()));
         Ok(service)
     }
 

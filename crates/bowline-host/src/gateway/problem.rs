@@ -96,7 +96,7 @@ fn may_lose_protection(error: &ConfigError) -> bool {
 }
 
 /// The sections that are not about servers.
-const SECTIONS: [&str; 5] = ["gateway", "sampling", "audit", "disclosure", "inputs"];
+const SECTIONS: [&str; 6] = ["gateway", "sampling", "audit", "inspector", "disclosure", "inputs"];
 
 /// The mistake in what some file says of a server, if there is one. What was meant by it, such as a tool that is not to be
 /// shown, would be missing.

@@ -48,7 +48,7 @@ pub struct Applied {
 }
 
 /// The sections that apply at start only.
-const MADE_ONCE: [&str; 5] = ["gateway", "sampling", "audit", "store", "sessions"];
+const MADE_ONCE: [&str; 6] = ["gateway", "sampling", "audit", "store", "sessions", "inspector"];
 
 /// The present state of the gateway.
 #[derive(Debug, Default)]

@@ -79,7 +79,7 @@ impl<'a> CallerView<'a> {
         self.client.revision.is_modern()
     }
 
-    fn describe(self) -> Caller<'a> {
+    pub(super) fn describe(self) -> Caller<'a> {
         Caller {
             client: self.client.info().map(|info| info.name.as_str()),
             principal: self.client.principal.as_deref(),

@@ -1,8 +1,9 @@
 //! Builds a host.
 
 use super::{
-    Host, Inner, Telemetry, announcements::Announcements, asker::Asker, instance_events::InstanceEvents,
-    router::Router, task_ids::TaskIds, tasks::Tasks,
+    Host, Inner, Telemetry, announcements::Announcements, asker::Asker, held_results::HeldResults,
+    instance_events::InstanceEvents, router::Router, task_ids::TaskIds, task_records::TaskRecords,
+    task_result::Asking, tasks::Tasks,
 };
 use crate::{
     MAX_NAME,
@@ -13,6 +14,7 @@ use crate::{
 use bowline_models::Broker;
 use bowline_policy::{Audience, Guard};
 use bowline_search::Disclosure;
+use bowline_store::Store;
 use std::{
     collections::BTreeMap,
     fmt,
@@ -34,6 +36,7 @@ pub struct HostBuilder {
     preface: Option<String>,
     client_servers: InstanceLimit,
     tap: Option<Arc<dyn Tap>>,
+    store: Option<Store>,
 }
 
 impl HostBuilder {
@@ -51,6 +54,7 @@ impl HostBuilder {
             preface: None,
             client_servers: InstanceLimit::default(),
             tap: None,
+            store: None,
         }
     }
 
@@ -131,6 +135,13 @@ impl HostBuilder {
         self
     }
 
+    /// Sets where tasks of callers of 2025-11-25 are recorded, for their lists and cancellations. Default: in memory, so other
+    /// processes do not list them.
+    pub fn store(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// Builds the host. Starts nothing.
     pub fn build(self) -> Host {
         let tasks = Arc::new(Tasks::default());
@@ -162,6 +173,10 @@ impl HostBuilder {
             disclosure: RwLock::new(Arc::new(self.disclosure)),
             telemetry: self.telemetry,
             task_ids: TaskIds::default(),
+            account_pages: OnceLock::new(),
+            task_records: TaskRecords::new(self.store.unwrap_or_else(Store::memory)),
+            held_results: HeldResults::default(),
+            asking: Asking::default(),
             sessions: Mutex::default(),
             tasks,
             tap: self.tap,

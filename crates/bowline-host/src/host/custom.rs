@@ -5,7 +5,7 @@ use super::{
     route::{Route, Subject, server_params},
     router::{Router, Wait},
 };
-use crate::upstream::CallerKey;
+use crate::{aggregate::ToolTasks, upstream::CallerKey};
 use bowline_policy::Ended;
 use bowline_proto::{
     custom::check_custom_name,
@@ -43,7 +43,7 @@ impl Router {
             catalog: self.catalog(&tenant, Wait::Never).await,
             subject: Subject::Method(method.to_owned()),
             completion: None,
-            needs_task: false,
+            tasks: ToolTasks::None,
         })
     }
 }

@@ -42,14 +42,14 @@ impl Inner {
         let catalog = self.router.catalog(&tenant, Wait::Briefly).await;
         let starting = self.router.starting(&tenant);
         if !starting.is_empty() {
-            let servers = starting.join(", ");
-            tracing::debug!(servers, method = %call.method, "a list is incomplete because servers are starting");
+            self.router.report_starting(&tenant);
         }
         let meta = starting_meta(&starting);
         let result = match call.method.known() {
             Some(Method::ListTools) => {
                 let mut tools = self.listed_tools(&call.client, &catalog);
                 tools.extend(self.asker.pending_tools(&call.client, self.router.max_name));
+                tools.extend(self.connect_tools(&tenant));
                 listing!(ListToolsResult, tools: tools, call, meta)
             }
             Some(Method::ListPrompts) => {

@@ -7,20 +7,20 @@ use super::{Inner, router::Wait};
 use crate::{aggregate::Catalog, upstream::CallerKey};
 use bowline_proto::{
     params::Params,
-    service::{Call, ClientView, Outcome, Reply},
+    service::{Call, ClientView},
 };
 use bowline_search::{
     Decision, Listing, MetaCall, MetaTool, Reason, describe_tool, no_such_tool, search_result,
 };
-use bowline_types::{CallToolResult, Method, RawJson, RpcError, Tool};
+use bowline_types::{CallToolResult, RawJson, RpcError, Tool};
 use std::sync::{Arc, PoisonError};
 
-/// A call after meta tools were resolved.
+/// What a call of a meta tool comes to.
 pub(super) enum Resolved {
-    /// The call to make. A call of `call_tool` is unwrapped.
-    Call(Call),
-    /// The call was of a meta tool and is answered.
-    Answered(Outcome),
+    /// The call of another tool, with these parameters.
+    Call(Params),
+    /// The result.
+    Answer(CallToolResult),
 }
 
 impl Inner {
@@ -37,27 +37,12 @@ impl Inner {
         disclosure.decide(client.info().map(|info| info.name.as_str()), catalog.tokens())
     }
 
-    /// Answers calls of the meta tools, and unwraps calls of `call_tool`.
-    pub(super) async fn resolve_meta_tool(&self, mut call: Call) -> Resolved {
-        match self.try_resolve(&call).await {
-            Ok(None) => Resolved::Call(call),
-            Ok(Some(Step::Answer(result))) => {
-                Resolved::Answered(Outcome::Complete(Reply::Tool(Box::new(result))))
-            }
-            Ok(Some(Step::Call(params))) => {
-                call.params = params;
-                Resolved::Call(call)
-            }
-            Err(error) => Resolved::Answered(Outcome::Failed(error)),
-        }
-    }
-
-    async fn try_resolve(&self, call: &Call) -> Result<Option<Step>, RpcError> {
-        if call.method != Method::CallTool {
-            return Ok(None);
-        }
-        // Tools of servers are prefixed with the name of their server, so there is no ambiguity.
-        let Some(tool) = MetaTool::parse(&call.params.name()?) else { return Ok(None) };
+    /// Answers a call of a meta tool, and unwraps one of `call_tool`. `None` if the caller has no meta tools.
+    pub(super) async fn resolve_meta_tool(
+        &self,
+        tool: MetaTool,
+        call: &Call,
+    ) -> Result<Option<Resolved>, RpcError> {
         let tenant = CallerKey::tenant(call);
         let mut catalog = self.router.catalog(&tenant, Wait::IfIncomplete).await;
         let decision = self.listing(&call.client, &catalog);
@@ -68,7 +53,7 @@ impl Inner {
         let arguments = call.params.arguments()?;
         let meta_call = match MetaCall::parse(tool, arguments.as_ref()) {
             Ok(meta_call) => meta_call,
-            Err(error) => return Ok(Some(Step::Answer(error.into()))),
+            Err(error) => return Ok(Some(Resolved::Answer(error.into()))),
         };
         if let MetaCall::Describe { name } | MetaCall::Call { name, .. } = &meta_call
             && catalog.tool(name).is_none()
@@ -76,28 +61,24 @@ impl Inner {
             // A name contains the name of its server, so other servers need not be running.
             catalog = self.router.catalog(&tenant, Wait::Owners(name)).await;
         }
-        let unknown =
-            |name: &str| Step::Answer(no_such_tool(name, &catalog.search().tools, &catalog.search().index));
+        let unknown = |name: &str| {
+            Resolved::Answer(no_such_tool(name, &catalog.search().tools, &catalog.search().index))
+        };
         Ok(Some(match meta_call {
             MetaCall::Search { query, limit } => {
                 let search = catalog.search();
-                Step::Answer(search_result(&search.tools, &search.index.search(&query, limit)))
+                Resolved::Answer(search_result(&search.tools, &search.index.search(&query, limit)))
             }
             MetaCall::Describe { name } => match catalog.tool(&name) {
-                Some(tool) => Step::Answer(describe_tool(&tool.entry.shown)),
+                Some(tool) => Resolved::Answer(describe_tool(&tool.entry.shown)),
                 None => unknown(&name),
             },
             MetaCall::Call { name, arguments } => match catalog.tool(&name) {
-                Some(_) => Step::Call(unwrapped(call, &name, arguments)?),
+                Some(_) => Resolved::Call(unwrapped(call, &name, arguments)?),
                 None => unknown(&name),
             },
         }))
     }
-}
-
-enum Step {
-    Answer(CallToolResult),
-    Call(Params),
 }
 
 /// Returns the parameters of the wrapped call.

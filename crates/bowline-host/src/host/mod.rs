@@ -3,6 +3,7 @@
 //! It has three parts. The [`Router`] owns the servers and knows what each offers. The [`Asker`] decides what is allowed and
 //! answers what servers ask. [`Announcements`] tell clients what changed.
 
+mod accounts;
 mod announcements;
 mod asker;
 mod builder;
@@ -10,7 +11,9 @@ mod call_record;
 mod caller_gate;
 mod completion;
 mod custom;
+mod held_results;
 mod inspect;
+mod inspect_policy;
 mod instance_events;
 mod lists;
 mod meta_tools;
@@ -22,12 +25,20 @@ mod router;
 mod subscriptions;
 mod task_calls;
 mod task_ids;
+mod task_list;
+mod task_listen;
+mod task_records;
+mod task_result;
+mod task_view;
 mod tasks;
+mod upstream_task;
 mod url_elicitation;
 
+pub(crate) use accounts::AccountPages;
 pub use builder::HostBuilder;
 pub use call_record::Telemetry;
 pub use inspect::{Offered, ServerOffer};
+pub use inspect_policy::{AcceptError, ServerToolPins, ToolPin, ToolPinStatus};
 pub(crate) use pending_servers::PendingServers;
 
 use crate::{
@@ -48,15 +59,18 @@ use bowline_server::{Announcer, BuildError, CallOrigin, Server, ServerHandle};
 use bowline_telemetry::{ActiveSession, UpstreamState};
 use bowline_types::{
     Method, PromptsCapability, RawJson, RawMap, ResourcesCapability, RpcError, ServerCapabilities,
-    TASKS_EXTENSION, ToolsCapability,
+    ServerTaskRequests, ServerTasksCapability, TASKS_EXTENSION, ToolTaskRequests, ToolsCapability,
 };
+use held_results::HeldResults;
 use router::Router;
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 use task_ids::TaskIds;
+use task_records::TaskRecords;
+use task_result::Asking;
 use tasks::Tasks;
 
 /// The key that marks a refusal by the host: in `_meta` of a tool result, and in `data` of an error.
@@ -66,6 +80,8 @@ pub const REFUSED: &str = "io.github.bowline-mcp/refused";
 
 /// How often expired calls and unused servers are cleaned up.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// After how many intervals expired records of tasks are removed.
+const RECORDS_SWEPT_EVERY: u32 = 60;
 
 /// Many servers as one, under one policy. Clones share everything.
 ///
@@ -98,6 +114,11 @@ struct Inner {
     disclosure: RwLock<Arc<Disclosure>>,
     telemetry: Telemetry,
     task_ids: TaskIds,
+    /// Where users connect their accounts at servers, if the gateway serves such pages.
+    account_pages: OnceLock<Arc<dyn AccountPages>>,
+    task_records: TaskRecords,
+    held_results: HeldResults,
+    asking: Asking,
     /// One per open session, for the metrics.
     sessions: Mutex<Vec<ActiveSession>>,
     tasks: Arc<Tasks>,
@@ -127,7 +148,11 @@ impl Host {
             }
             None => server,
         };
-        let handle = server.capabilities(capabilities()).backend(self.clone()).build()?;
+        let handle = server
+            .capabilities(capabilities())
+            .backend_tasks(task_listen::TaskListens(Arc::downgrade(&self.inner)))
+            .backend(self.clone())
+            .build()?;
         self.inner.task_ids.set_keys(handle.profile().keys.clone());
         if !self.inner.attach(handle.announcer()) {
             return Err(BuildError::new("the host is already open"));
@@ -243,7 +268,11 @@ impl Host {
 
 /// Returns the capabilities of the host. It declares everything that its servers may have, now or later.
 fn capabilities() -> ServerCapabilities {
+    let calls = ToolTaskRequests::new().call(RawMap::new());
+    let tasks = ServerTasksCapability::new().list(RawMap::new()).cancel(RawMap::new());
     ServerCapabilities::new()
+        // Which tools become tasks, the list of tools says.
+        .tasks(tasks.requests(ServerTaskRequests::new().tools(calls)))
         .logging(RawMap::new())
         .completions(RawMap::new())
         .tools(ToolsCapability::new().list_changed(true))
@@ -261,10 +290,13 @@ impl Inner {
         }
         let weak = Arc::downgrade(self);
         self.tasks.spawn(async move {
-            loop {
+            for round in 1_u32.. {
                 tokio::time::sleep(SWEEP_INTERVAL).await;
                 let Some(inner) = weak.upgrade() else { return };
                 inner.parked_calls.sweep();
+                if round.is_multiple_of(RECORDS_SWEPT_EVERY) {
+                    inner.task_records.sweep().await;
+                }
                 for member in inner.router.members() {
                     member.sweep().await;
                 }
@@ -337,7 +369,11 @@ impl Inner {
             Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete => {
                 Box::pin(inner.route_call(call, notifier))
             }
-            Method::GetTask | Method::UpdateTask | Method::CancelTask => Box::pin(inner.route_task(call)),
+            Method::GetTask
+            | Method::UpdateTask
+            | Method::CancelTask
+            | Method::TaskResult
+            | Method::ListTasks => Box::pin(inner.route_task(call, notifier)),
             method => {
                 Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str()))))
             }

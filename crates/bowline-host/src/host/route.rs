@@ -5,7 +5,7 @@ use super::{
     router::{Router, Wait},
 };
 use crate::{
-    aggregate::Catalog,
+    aggregate::{Catalog, ToolTasks},
     upstream::{CallerKey, Instance},
 };
 use bowline_policy::Definition;
@@ -22,8 +22,8 @@ pub(super) struct Route {
     pub(super) subject: Subject,
     /// The template variable that is completed.
     pub(super) completion: Option<TemplateCompletion>,
-    /// Whether the tool has to be called as a task of 2025-11-25.
-    pub(super) needs_task: bool,
+    /// Whether the call may become a task.
+    pub(super) tasks: ToolTasks,
 }
 
 /// What a call is about, for the policy.
@@ -101,12 +101,12 @@ impl Router {
 fn find(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> {
     // Rules cannot inspect arguments that are not an object, yet a server may accept them.
     call.params.arguments()?;
-    let mut needs_task = false;
+    let mut tasks = ToolTasks::None;
     let (instance, params, subject) = match call.method.known() {
         Some(Method::CallTool) => {
             let Some(tool) = catalog.tool(&call.params.name()?) else { return Ok(None) };
             let (entry, definition) = (&tool.entry, tool.definition.clone());
-            needs_task = tool.needs_task;
+            tasks = tool.tasks;
             let params = params_with(call, "name", &entry.original)?;
             (Arc::clone(&entry.instance), params, Subject::Tool(definition))
         }
@@ -122,7 +122,7 @@ fn find(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> 
         _ => return find_completion(catalog, call),
     };
     let catalog = Arc::clone(catalog);
-    Ok(Some(Route { instance, params, catalog, subject, completion: None, needs_task }))
+    Ok(Some(Route { instance, params, catalog, subject, completion: None, tasks }))
 }
 
 /// Finds the server of a completion request. The subject is the prompt or resource, so a caller that may not use it gets no
@@ -152,7 +152,7 @@ fn find_completion(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>,
     params.meta = None;
     let params = RawJson::of(&params).map_err(|error| RpcError::internal(error.to_string()))?;
     let catalog = Arc::clone(catalog);
-    Ok(Some(Route { instance, params, catalog, subject, completion, needs_task: false }))
+    Ok(Some(Route { instance, params, catalog, subject, completion, tasks: ToolTasks::None }))
 }
 
 /// Returns the parameters of a call with one member replaced, and without the members that are not for the server.
@@ -169,7 +169,7 @@ pub(super) fn server_params(call: &Call) -> Result<RawJson, RpcError> {
 
 fn server_members(call: &Call) -> Result<RawMap, RpcError> {
     let mut members = call.params.raw().members().map_err(invalid)?;
-    // The host does not declare tasks.
+    // The host itself adds `task` for servers that have tasks.
     for own in ["_meta", "inputResponses", "requestState", "task"] {
         members.remove(own);
     }

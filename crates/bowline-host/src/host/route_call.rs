@@ -2,6 +2,7 @@
 
 use super::{
     Inner,
+    accounts::Connecting,
     asker::{Answerer, CallerView, with_origin},
     call_record::CallRecord,
     caller_gate::{self, CallerGate},
@@ -9,11 +10,12 @@ use super::{
     pending_servers::Approval,
     result,
     route::{Route, Subject},
-    task_calls::tasks_of_caller,
+    task_calls::{tasks_of_caller, wanted_task},
     url_elicitation::{self, UrlElicitation},
 };
 use crate::{
-    bridge::{Attempt, Follow, UpstreamCall, UpstreamReply, or_cancelled},
+    aggregate::ToolTasks,
+    bridge::{Attempt, Follow, TaskWish, UpstreamCall, UpstreamReply, or_cancelled},
     tap::{ClickGate, ConsentGiven, TapEvent, current_call},
 };
 use bowline_client::TaskState;
@@ -22,9 +24,11 @@ use bowline_proto::{
     replay::{OpenQuestions, Question, Replay},
     service::{Call, MethodName, Notifier, Outcome, Reply},
 };
+use bowline_search::MetaTool;
 use bowline_server::CallOrigin;
 use bowline_types::{
-    CallToolResult, Id, InputRequest, InputRequests, Meta, RawJson, RawMap, RpcError, TASKS_EXTENSION,
+    CallToolResult, Id, InputRequest, InputRequests, Meta, Method, RawJson, RawMap, RpcError,
+    TASKS_EXTENSION, error_code,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Instant};
@@ -96,15 +100,27 @@ enum Beginning {
 
 impl Inner {
     /// Makes a call, or continues one.
-    pub(super) async fn route_call(&self, call: Call, notifier: Notifier) -> Outcome {
-        let call = match self.resolve_meta_tool(call).await {
-            Resolved::Call(call) => call,
-            Resolved::Answered(outcome) => return outcome,
-        };
+    pub(super) async fn route_call(&self, mut call: Call, notifier: Notifier) -> Outcome {
+        if let Some(tool) = meta_tool(&call) {
+            match self.resolve_meta_tool(tool, &call).await {
+                Ok(None) => {}
+                Ok(Some(Resolved::Call(params))) => call.params = params,
+                Ok(Some(Resolved::Answer(result))) => {
+                    return Outcome::Complete(Reply::Tool(Box::new(result)));
+                }
+                Err(error) => return Outcome::Failed(error),
+            }
+        }
         let mut record = CallRecord::new(&self.telemetry);
         let outcome = self.round(&call, notifier, &mut record).await.unwrap_or_else(Outcome::Failed);
         record.ended(&outcome);
-        outcome
+        match (outcome, wanted_task(&call)) {
+            // It ended before it was a task.
+            (Outcome::Complete(Reply::Tool(result)), Ok(Some(wish))) => {
+                self.keep_result(&call, *result, wish.ttl).await.unwrap_or_else(Outcome::Failed)
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     async fn round(
@@ -162,16 +178,38 @@ impl Inner {
                 Some(Approval::Asks(question)) if may_ask => {
                     return ask(vec![*question], &consent(String::new())).map(Beginning::Ended);
                 }
-                Some(Approval::Asks(_)) | None => return Err(unknown),
+                None => {
+                    let Some(connecting) = self.connect_owner(call).await else { return Err(unknown) };
+                    match connecting {
+                        Connecting::Retry => self.router.route(call).await?,
+                        other => match Self::connecting_outcome(call, other) {
+                            Ok(outcome) => return Ok(Beginning::Ended(outcome)),
+                            Err(question) if may_ask => {
+                                return ask(vec![*question], &consent(String::new())).map(Beginning::Ended);
+                            }
+                            Err(_) => return Err(unknown),
+                        },
+                    }
+                }
+                Some(Approval::Asks(_)) => return Err(unknown),
                 Some(Approval::Refused(reason)) => {
                     return Ok(Beginning::Ended(result::refused(&call.method, &reason)));
                 }
             },
         };
         record.routed(&route, call);
+        if wanted_task(call)?.is_some() {
+            if route.tasks == ToolTasks::None {
+                let name = call.params.name()?;
+                let reason = format!("the tool `{name}` does not run as a task; call it without `task`");
+                return Err(RpcError::new(error_code::METHOD_NOT_FOUND, reason));
+            }
+            self.task_records.check_room(&call.client).await?;
+        }
         let gate = self.asker.caller_gate(call);
         let started = self.tap.is_some().then(Instant::now);
         let click = started.and_then(|_| call.extensions.get::<ConsentGiven>());
+        let click = click.filter(|consent| consent.is_for(&route.instance.name));
         let click = click.map(|_| ClickGate(self.asker.guard.gate()));
         let asked = click.as_ref().map(|gate| gate as &dyn Gate);
         let asked = asked.or_else(|| gate.as_ref().map(|gate| gate as &dyn Gate));
@@ -244,7 +282,7 @@ impl Inner {
         }
         let upstream_call = if let Some(task_id) = state.upstream_task {
             let answered = state.answered.into_iter().chain(answers.keys().map(ToOwned::to_owned)).collect();
-            let follow = Follow { task_id, known: None, answered, answers };
+            let follow = Follow { task_id, known: None, answered, answers, cancels: true };
             self.follow(&route, call, notifier, follow, record)?
         } else {
             let params = retry_params(&route.params, &answers, state.upstream_state.as_deref())?;
@@ -309,7 +347,25 @@ impl Inner {
                         UrlElicitation::Fail(error) => return Ok(failed(context.permit, error)),
                     }
                 }
-                UpstreamReply::Failed(error) => return Ok(failed(context.permit, error)),
+                UpstreamReply::Failed(error) => {
+                    if route.instance.needs_login()
+                        && let Some(connecting) = self.connect(call, &route.instance, false).await
+                    {
+                        return match Self::connecting_outcome(call, connecting) {
+                            Ok(Outcome::Failed(error)) => Ok(failed(context.permit, error)),
+                            Ok(outcome) => {
+                                finish_round(context.permit);
+                                Ok(outcome)
+                            }
+                            Err(question) => {
+                                let state = RoundState::new(rounds + 1, String::new());
+                                finish_round(context.permit);
+                                ask(vec![*question], &RoundState { is_consent: true, ..state })
+                            }
+                        };
+                    }
+                    return Ok(failed(context.permit, error));
+                }
                 UpstreamReply::TimedOut(error) => {
                     record.timed_out(&error);
                     return Ok(failed(context.permit, error));
@@ -326,9 +382,13 @@ impl Inner {
                     }
                 }
                 UpstreamReply::Task(created) => {
-                    if tasks_of_caller(call) {
-                        let outcome = self.pass_on_task(route, call, &created)?;
-                        finish(context.permit, &outcome, created.as_bytes().len());
+                    if tasks_of_caller(call) || wanted_task(call)?.is_some() {
+                        let (outcome, digest) = match self.pass_on_task(route, call, &created).await {
+                            Ok(passed_on) => passed_on,
+                            Err(error) => return Ok(failed(context.permit, error)),
+                        };
+                        let permit = context.permit.map(|permit| permit.for_task(digest));
+                        finish(permit, &outcome, created.as_bytes().len());
                         return Ok(outcome);
                     }
                     let follow = follow_created(&route.instance.name, &created)?;
@@ -346,7 +406,8 @@ impl Inner {
                         return ask(questions, &state);
                     }
                     answered.extend(answers.keys().map(ToOwned::to_owned));
-                    let follow = Follow { task_id, known: None, answered: answered.clone(), answers };
+                    let answered = answered.clone();
+                    let follow = Follow { task_id, known: None, answered, answers, cancels: true };
                     upstream_call = self.follow(route, call, notifier, follow, record)?;
                 }
                 UpstreamReply::InputRequired { requests, state: upstream_state } => {
@@ -415,8 +476,8 @@ impl Inner {
         self.attempt(route, call, notifier, params, None, record)
     }
 
-    /// Waits for a task of a server on behalf of a caller that cannot.
-    fn follow(
+    /// Waits for a task of a server on behalf of a caller.
+    pub(super) fn follow(
         &self,
         route: &Route,
         call: &Call,
@@ -451,6 +512,14 @@ impl Inner {
             }
             Subject::Resource(_) | Subject::Prompt(_) => call.method.clone(),
         };
+        let task = match (route.tasks, wanted_task(call)?) {
+            (ToolTasks::Optional | ToolTasks::Required, Some(wish)) => TaskWish::Create { ttl: wish.ttl },
+            (ToolTasks::Optional | ToolTasks::Required, None) if tasks_of_caller(call) => {
+                TaskWish::Create { ttl: None }
+            }
+            (ToolTasks::Required, None) => TaskWish::Wait,
+            (ToolTasks::None | ToolTasks::ServerDecides | ToolTasks::Optional, _) => TaskWish::Plain,
+        };
         record.sent(route, &mut meta, params.as_bytes().len());
         let attempt = Attempt {
             method,
@@ -459,7 +528,7 @@ impl Inner {
             meta,
             capabilities,
             client_info: call.client.info().cloned(),
-            needs_task: route.needs_task,
+            task,
             follow,
         };
         Ok(UpstreamCall::new(&route.instance, call, notifier.clone(), attempt))
@@ -486,7 +555,16 @@ fn follow_created(server: &str, created: &RawJson) -> Result<Follow, RpcError> {
         known: Some(known),
         answered: BTreeSet::new(),
         answers: RawMap::new(),
+        cancels: true,
     })
+}
+
+/// Returns the meta tool that a call names. Names of other tools begin with their server, so they are never the same.
+fn meta_tool(call: &Call) -> Option<MetaTool> {
+    if call.method != Method::CallTool {
+        return None;
+    }
+    MetaTool::parse(&call.params.name().ok()?)
 }
 
 /// Returns the parameters of a retry.

@@ -55,6 +55,8 @@ struct CachedCatalog {
 pub(super) enum Wait<'a> {
     /// None.
     Never,
+    /// The servers that run. Starts none.
+    Running,
     /// None, unless there are servers that were never asked: then as [`Briefly`](Self::Briefly).
     IfIncomplete,
     /// The instance with this id.
@@ -193,6 +195,10 @@ impl Router {
             let is_usable = match wait {
                 Wait::Never | Wait::IfIncomplete => true,
                 Wait::Only(_) | Wait::Owners(_) => false,
+                Wait::Running => members.iter().all(|member| {
+                    let instance = member.instance(tenant);
+                    instance.running().is_none() || instance.lists.is_fresh()
+                }),
                 Wait::Briefly | Wait::Everybody => {
                     was_complete && members.iter().all(|member| member.instance(tenant).lists.is_fresh())
                 }
@@ -205,6 +211,7 @@ impl Router {
             let instance = member.instance(tenant);
             let is_asked = match wait {
                 Wait::Never | Wait::IfIncomplete => false,
+                Wait::Running => instance.running().is_some(),
                 Wait::Only(id) => instance.id == id,
                 Wait::Owners(name) => may_be_of(self.max_name, &member.name, name),
                 Wait::Briefly | Wait::Everybody => true,
@@ -225,7 +232,7 @@ impl Router {
         }
         let complete = was_complete
             || match wait {
-                Wait::Never | Wait::IfIncomplete | Wait::Only(_) | Wait::Owners(_) => false,
+                Wait::Never | Wait::Running | Wait::IfIncomplete | Wait::Only(_) | Wait::Owners(_) => false,
                 Wait::Briefly => are_up.iter().all(|is_up| *is_up),
                 Wait::Everybody => true,
             };
@@ -251,6 +258,19 @@ impl Router {
     fn cached_catalogs(&self) -> Vec<Arc<Catalog>> {
         let catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
         catalogs.values().map(|cached| Arc::clone(&cached.catalog)).collect()
+    }
+
+    /// Reports each server whose tools are missing from a list because it is starting, once per start.
+    pub(super) fn report_starting(&self, tenant: &CallerKey) {
+        for member in self.members() {
+            let instance = member.instance(tenant);
+            if instance.is_starting() && instance.lists.set_missing() {
+                tracing::info!(
+                    server = &*member.name,
+                    "a list is incomplete because this server is still starting; clients are notified when it is ready"
+                );
+            }
+        }
     }
 
     /// Returns the servers that are starting. Their tools are missing from lists until they are ready.
@@ -322,14 +342,16 @@ impl Router {
                 Some(format!("the server `{name}` did not list its tools within {seconds} s"))
             }
         };
-        if let Some(problem) = &problem {
+        // Clients list often, so a server that stays broken is reported once.
+        if cache.set_problem(problem.clone())
+            && let Some(problem) = problem
+        {
             tracing::warn!(
                 server = &**name,
                 problem,
                 "cannot get the lists of a server; using the last known ones, if any"
             );
         }
-        cache.set_problem(problem);
         let lists = ServerLists::last_known(&instance)?;
         self.asker.check_definitions(&instance, &lists.definitions).await;
         Some(lists)

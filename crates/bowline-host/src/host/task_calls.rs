@@ -1,21 +1,24 @@
-//! Tasks of servers for callers that know tasks: ids are sealed, and every request passes the policy again.
+//! Requests about tasks: ids are sealed, and every request passes the policy again.
 
 use super::{
-    Inner,
-    asker::{Answerer, CallerView, with_origin},
-    result,
+    Inner, REFUSED,
+    asker::CallerView,
     route::{Route, Subject},
-    task_ids::{TaskRef, unknown_task},
+    task_ids::{TaskRef, digest_of_unknown, unknown_task},
+    task_result::ResultRequest,
+    task_view::shown,
+    upstream_task::{Detail, UpstreamTask},
 };
-use crate::bridge::{for_caller, or_cancelled};
-use bowline_client::{Client, RelayWith, Relayed};
+use bowline_policy::{Definition, Ended, Permit, Refusal, TaskFacts};
 use bowline_proto::{
     params::Params,
-    service::{Call, Outcome, Reply},
+    server::require_extension,
+    service::{Call, Notifier, Outcome, Reply},
+    task::view_2025,
 };
 use bowline_types::{
-    InputRequest, InputRequests, Method, RawJson, RawMap, ResultType, RpcError, TASKS_EXTENSION, TaskExt,
-    UpdateTaskParams,
+    CallToolResult, Method, RawJson, RawMap, Revision, RpcError, TASKS_EXTENSION, TaskExt, TaskMetadata,
+    TaskStatus,
 };
 
 /// Returns whether the caller handles tasks itself: it declares the extension with this request.
@@ -23,170 +26,215 @@ pub(super) fn tasks_of_caller(call: &Call) -> bool {
     call.client.revision.is_modern() && call.client.capabilities().has_extension(TASKS_EXTENSION)
 }
 
+/// Returns the wish of a caller of 2025-11-25 that its call becomes a task.
+pub(super) fn wanted_task(call: &Call) -> Result<Option<TaskMetadata>, RpcError> {
+    if call.client.revision != Revision::V2025_11_25 || call.method != Method::CallTool {
+        return Ok(None);
+    }
+    let Some(wish) = call.params.task()? else { return Ok(None) };
+    wish.decode().map(Some).map_err(|error| RpcError::invalid_params(format!("`task`: {error}")))
+}
+
+/// A task that a caller may ask about.
+pub(super) struct AllowedTask {
+    pub(super) reference: TaskRef,
+    pub(super) route: Route,
+    pub(super) permit: Permit,
+}
+
 impl Inner {
-    /// Passes on a task that a server created, with a sealed id.
-    pub(super) fn pass_on_task(
-        &self,
-        route: &Route,
-        call: &Call,
-        created: &RawJson,
-    ) -> Result<Outcome, RpcError> {
-        let server = &route.instance.name;
-        let invalid = |error: serde_json::Error| {
-            RpcError::internal(format!("the server `{server}` sent an invalid task: {error}"))
-        };
-        let mut task: TaskExt = created.decode().map_err(invalid)?;
-        let tool = call.params.name()?.into_owned();
-        let reference = TaskRef { server: server.to_string(), tool, id: task.task_id };
-        task.task_id = self.task_ids.seal(&call.client, &reference)?;
-        task.result_type = Some(ResultType::Task);
-        // Only `tasks/get` says these.
-        (task.input_requests, task.result, task.error) = (None, None, None);
-        Ok(Outcome::Complete(Reply::Accepted(RawJson::of(&task).map_err(invalid)?)))
-    }
-
     /// Answers a request about a task.
-    pub(super) async fn route_task(&self, call: Call) -> Outcome {
-        match self.task_request(&call).await {
-            Ok(result) => Outcome::Complete(Reply::Raw(result)),
-            Err(error) => Outcome::Failed(error),
-        }
+    pub(super) async fn route_task(&self, call: Call, notifier: Notifier) -> Outcome {
+        let answer = match call.method.known() {
+            Some(Method::ListTasks) => self.list_tasks(&call).await.map(Reply::Raw),
+            _ => self.task_request(&call, &notifier).await,
+        };
+        answer.into()
     }
 
-    async fn task_request(&self, call: &Call) -> Result<RawJson, RpcError> {
+    async fn task_request(&self, call: &Call, notifier: &Notifier) -> Result<Reply, RpcError> {
         let members = call.params.raw().members().map_err(invalid)?;
         let sealed: Option<String> = members.decode("taskId").map_err(invalid)?;
         let sealed = sealed.ok_or_else(|| RpcError::invalid_params("missing `taskId`"))?;
-        let reference = self.task_ids.open(&call.client, &sealed)?;
-        let route = self.route_of_task(call, &reference).await?;
-        let client = route.instance.client().await?;
-        let upstream = UpstreamTask { inner: self, route: &route, call, client: &client, id: &reference.id };
-        match call.method.known() {
-            Some(Method::GetTask) => upstream.get(&sealed).await,
+        if call.client.revision.is_modern() && !tasks_of_caller(call) {
+            // It may look after the tasks that it created in 2025-11-25.
+            let is_older = self.task_ids.open(&call.client, &sealed).is_ok_and(|task| task.is_legacy);
+            if !is_older {
+                require_extension(&call.client, TASKS_EXTENSION)?;
+            }
+        }
+        let AllowedTask { reference, route, permit } =
+            self.allowed_task(call, call.method.as_str(), &sealed).await?;
+        let task = (&reference, &route);
+        let answer = match call.method.known() {
+            Some(Method::TaskResult) => {
+                let result = self.task_result(call, notifier, task, &sealed).await;
+                result.map(|result| Reply::Tool(Box::new(result)))
+            }
+            Some(Method::GetTask) => {
+                let state = self.task_state(call, task, &sealed, Detail::of(call)).await;
+                state.and_then(|state| shown(call, state)).map(Reply::Raw)
+            }
             Some(Method::UpdateTask) => {
-                let answers: Option<RawMap> = members.decode("inputResponses").map_err(invalid)?;
-                let answers = answers.ok_or_else(|| RpcError::invalid_params("missing `inputResponses`"))?;
-                upstream.update(answers).await?;
-                Ok(RawJson::empty_object())
+                let answers = members.decode("inputResponses").map_err(invalid);
+                let answered = match answers {
+                    Ok(Some(answers)) => self.update_task(call, task, answers).await,
+                    Ok(None) => Err(RpcError::invalid_params("missing `inputResponses`")),
+                    Err(error) => Err(error),
+                };
+                answered.map(|()| Reply::Raw(RawJson::empty_object()))
             }
-            _ => {
-                upstream.relay(Method::CancelTask, task_params(&reference.id)).await?;
-                Ok(RawJson::empty_object())
+            _ => self.cancel_task(call, task, &sealed).await.map(Reply::Raw),
+        };
+        finish(permit, &answer);
+        answer
+    }
+
+    async fn update_task(
+        &self,
+        call: &Call,
+        (reference, route): (&TaskRef, &Route),
+        answers: RawMap,
+    ) -> Result<(), RpcError> {
+        if reference.is_ended {
+            return Ok(());
+        }
+        let client = route.instance.client().await?;
+        UpstreamTask { inner: self, route, call, client, id: &reference.id }.update(answers).await
+    }
+
+    async fn cancel_task(
+        &self,
+        call: &Call,
+        (reference, route): (&TaskRef, &Route),
+        sealed: &str,
+    ) -> Result<RawJson, RpcError> {
+        let is_modern = call.client.revision.is_modern();
+        // The extension acknowledges it also when the task has ended; 2025-11-25 refuses that, and returns the task.
+        let mut state: Option<TaskExt> = None;
+        if !is_modern || reference.is_ended {
+            let found = self.task_state(call, (reference, route), sealed, Detail::Status).await?;
+            if found.status.is_terminal() && !is_modern {
+                let status = found.status.as_str();
+                return Err(RpcError::invalid_params(format!("the task has ended already: it is {status}")));
             }
+            state = Some(found);
+        }
+        if !reference.is_ended {
+            let client = route.instance.client().await?;
+            UpstreamTask { inner: self, route, call, client, id: &reference.id }.cancel().await?;
+            if reference.is_legacy {
+                self.task_records.cancel(&call.client, reference, sealed).await?;
+            }
+        }
+        match state.filter(|_| !is_modern) {
+            Some(mut task) => {
+                task.status = TaskStatus::Cancelled;
+                task.input_requests = None;
+                shown(call, task)
+            }
+            None => Ok(RawJson::empty_object()),
         }
     }
 
-    /// Finds the server of a task. A tool that is gone has no tasks, and a rule may deny the tool by now.
-    async fn route_of_task(&self, call: &Call, task: &TaskRef) -> Result<Route, RpcError> {
+    /// Waits for the end of a task, for a caller of 2025-11-25.
+    async fn task_result(
+        &self,
+        call: &Call,
+        notifier: &Notifier,
+        (reference, route): (&TaskRef, &Route),
+        sealed: &str,
+    ) -> Result<CallToolResult, RpcError> {
+        let state = self.task_state(call, (reference, route), sealed, Detail::Status).await?;
+        if state.status == TaskStatus::Cancelled {
+            return Err(view_2025::cancelled());
+        }
+        if reference.is_ended {
+            let result = state.result.unwrap_or_else(RawJson::empty_object);
+            let mut result: CallToolResult =
+                result.decode().map_err(|error| RpcError::internal(error.to_string()))?;
+            result.meta = Some(view_2025::related(sealed, result.meta.take()));
+            return Ok(result);
+        }
+        let (id, digest) = (&*reference.id, &*reference.digest());
+        self.wait_for_task(&ResultRequest { call, notifier, route, sealed, id, digest }).await
+    }
+
+    /// Finds the task of a sealed id, unless it is not the caller's, or a rule denies its tool by now. The end of the request has to
+    /// be reported to the permit.
+    pub(super) async fn allowed_task(
+        &self,
+        call: &Call,
+        method: &str,
+        sealed: &str,
+    ) -> Result<AllowedTask, RpcError> {
+        let caller = CallerView::of(call);
+        let (reference, route, definition) = self.find_task(call, sealed).await.inspect_err(|_| {
+            let digest = Some(digest_of_unknown(sealed));
+            self.asker.guard.log_task_request(&caller.describe(), method, digest, "unknown task");
+        })?;
+        let facts = self.asker.facts(&route.instance, caller);
+        let request = TaskFacts { facts, method, definition: &definition, task: &reference.digest() };
+        let permit = self.asker.guard.check_task(&request).await.map_err(|refusal| refused(&refusal))?;
+        Ok(AllowedTask { reference, route, permit })
+    }
+
+    /// Returns the state of a task without a request about it, such as for a subscription. No line of the audit log.
+    pub(super) async fn look_at_task(
+        &self,
+        call: &Call,
+        sealed: &str,
+        detail: Detail,
+    ) -> Result<TaskExt, RpcError> {
+        let (reference, route, definition) = self.find_task(call, sealed).await?;
+        let facts = self.asker.facts(&route.instance, CallerView::of(call));
+        if let Some(refusal) = self.asker.guard.denied_task(&facts, &definition) {
+            return Err(refused(&refusal));
+        }
+        self.task_state(call, (&reference, &route), sealed, detail).await
+    }
+
+    /// Finds the task of a sealed id, and the tool whose call it is. A tool that is gone has no tasks.
+    pub(super) async fn find_task(
+        &self,
+        call: &Call,
+        sealed: &str,
+    ) -> Result<(TaskRef, Route, Definition), RpcError> {
+        let reference = self.task_ids.open(&call.client, sealed)?;
         let mut looked_up = call.clone();
         looked_up.method = Method::CallTool.into();
-        looked_up.params = Params::parse(serde_json::json!({ "name": task.tool }).into())?;
+        looked_up.params = Params::parse(serde_json::json!({ "name": reference.tool }).into())?;
         let route = self.router.route(&looked_up).await.map_err(|_| unknown_task())?;
-        if *route.instance.name != *task.server {
-            return Err(unknown_task());
-        }
-        let Subject::Tool(definition) = &route.subject else { return Err(unknown_task()) };
-        let facts = self.asker.facts(&route.instance, CallerView::of(call));
-        if let Some(refusal) = self.asker.guard.denied_calling(&facts, definition) {
-            return Err(RpcError::internal(refusal.reason().to_owned())
-                .with_data(serde_json::json!({ super::REFUSED: true })));
-        }
-        Ok(route)
-    }
-}
-
-/// A task at its server, and the caller who asks about it.
-struct UpstreamTask<'a> {
-    inner: &'a Inner,
-    route: &'a Route,
-    call: &'a Call,
-    client: &'a Client,
-    id: &'a str,
-}
-
-impl UpstreamTask<'_> {
-    async fn relay(&self, method: Method, params: RawJson) -> Result<RawJson, RpcError> {
-        let instance = &self.route.instance;
-        let mut capabilities = self.inner.asker.capabilities(instance, &self.call.client);
-        capabilities.extensions.insert(TASKS_EXTENSION, RawJson::empty_object());
-        let mut with = RelayWith::default();
-        with.capabilities = Some(capabilities);
-        with.client_info = self.call.client.info().cloned();
-        with.timeout = Some(instance.spec.timeout);
-        let relayed = self.client.relay(method, params, with).await;
-        instance.count(relayed.is_err());
-        match relayed {
-            Ok(Relayed::Complete(result)) => Ok(result),
-            Ok(Relayed::InputRequired { .. } | Relayed::Task(_)) => {
-                Err(RpcError::internal(format!("the server `{}` sent an invalid result", instance.name)))
+        match &route.subject {
+            Subject::Tool(definition) if *route.instance.name == *reference.server => {
+                let definition = definition.clone();
+                Ok((reference, route, definition))
             }
-            Err(error) => Err(if let Some(error) = error.as_rpc() {
-                for_caller(&instance.name, error)
-            } else {
-                let reason = instance.spec.describe_error(&error);
-                RpcError::internal(format!("the server `{}`: {reason}", instance.name))
-            }),
+            _ => Err(unknown_task()),
         }
-    }
-
-    async fn update(&self, answers: RawMap) -> Result<(), RpcError> {
-        let params = RawJson::of(&UpdateTaskParams::new(self.id, answers)).map_err(invalid)?;
-        self.relay(Method::UpdateTask, params).await.map(drop)
-    }
-
-    /// Gets the state of the task, as the caller may see it.
-    async fn get(&self, sealed: &str) -> Result<RawJson, RpcError> {
-        let got = self.relay(Method::GetTask, task_params(self.id)).await?;
-        let server = &self.route.instance.name;
-        let wrong = |error: serde_json::Error| {
-            RpcError::internal(format!("the server `{server}` sent an invalid task: {error}"))
-        };
-        let mut task: TaskExt = got.decode().map_err(wrong)?;
-        sealed.clone_into(&mut task.task_id);
-        task.result_type = None;
-        if let Some(requests) = task.input_requests.take() {
-            task.input_requests = Some(self.questions(&requests).await?);
-        }
-        if let Some(found) = task.result.take() {
-            task.result = match result::outcome(self.route, &Method::CallTool.into(), &found) {
-                Outcome::Complete(Reply::Tool(found)) => Some(RawJson::of(&*found).map_err(wrong)?),
-                Outcome::Failed(error) => return Err(error),
-                _ => Some(found),
-            };
-        }
-        if let Some(error) = task.error.take() {
-            task.error = Some(for_caller(server, &error));
-        }
-        RawJson::of(&task).map_err(wrong)
-    }
-
-    /// Returns the questions that the caller answers. An elicitation that it cannot or may not see counts as cancelled.
-    async fn questions(&self, requests: &InputRequests) -> Result<InputRequests, RpcError> {
-        let instance = &self.route.instance;
-        let (mut shown, mut cancelled) = (InputRequests::default(), RawMap::new());
-        for (key, request) in requests {
-            let error = match self.inner.asker.answerer(instance, CallerView::of(self.call), request) {
-                Answerer::Caller => {
-                    shown.insert(key, with_origin(instance, request.clone()));
-                    continue;
-                }
-                Answerer::Host => RpcError::internal("the caller of the task cannot answer"),
-                Answerer::Nobody(error) => error,
-            };
-            tracing::debug!(server = &*instance.name, %error, "a question of a task is not passed on");
-            if matches!(request, InputRequest::Elicit(_)) {
-                cancelled.insert(key, or_cancelled(error)?);
-            }
-        }
-        if !cancelled.is_empty() {
-            self.update(cancelled).await?;
-        }
-        Ok(shown)
     }
 }
 
-fn task_params(id: &str) -> RawJson {
-    serde_json::json!({ "taskId": id }).into()
+fn refused(refusal: &Refusal) -> RpcError {
+    RpcError::internal(refusal.reason().to_owned()).with_data(serde_json::json!({ REFUSED: true }))
+}
+
+/// Returns whether an error says that the policy refused a request about a task.
+pub(super) fn is_refused(error: &RpcError) -> bool {
+    let data = error.data.as_ref().and_then(|data| data.members().ok());
+    data.is_some_and(|data| data.contains_key(REFUSED))
+}
+
+/// Writes the end of a request about a task to the audit log.
+pub(super) fn finish(permit: Permit, answer: &Result<Reply, RpcError>) {
+    match answer {
+        Ok(Reply::Tool(result)) if result.failed() => permit.finish(Ended::ToolFailed, 0),
+        Ok(Reply::Raw(result)) => permit.finish(Ended::Completed, result.as_bytes().len() as u64),
+        Ok(_) => permit.finish(Ended::Completed, 0),
+        Err(error) => {
+            permit.finish(Ended::Failed { code: error.code, message: error.message.to_string() }, 0);
+        }
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]

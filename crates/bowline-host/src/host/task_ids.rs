@@ -5,14 +5,18 @@ use bowline_proto::{
     service::ClientView,
 };
 use bowline_server::transport::random_id;
+use bowline_text::hex;
 use bowline_types::RpcError;
 use serde::{Deserialize, Serialize};
-use std::sync::OnceLock;
+use std::{sync::OnceLock, time::Duration};
 
 /// The longest id of a server that fits into a header after it is sealed.
 const MAX_ID: usize = 512;
 /// The longest sealed id.
 const MAX_SEALED: usize = 4096;
+/// How long keys are kept after they no longer seal: operators are told so. No id is promised to work for longer.
+pub(super) const KEYS_KEPT: Duration = Duration::from_secs(KEYS_KEPT_MS / 1000);
+const KEYS_KEPT_MS: u64 = 24 * 3600 * 1000;
 
 /// The task that a sealed id stands for.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +26,39 @@ pub(super) struct TaskRef {
     pub(super) tool: String,
     /// The id at the server.
     pub(super) id: String,
+    /// Whether a call of 2025-11-25 created it. Then there may be a record of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_legacy: bool,
+    /// Whether the server returned the result at once, so that only the record has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_ended: bool,
+}
+
+impl TaskRef {
+    /// Returns a digest that identifies the task in the audit log. It is the same for every sealed id of the task.
+    pub(super) fn digest(&self) -> String {
+        short_hex(&digest(&[b"bowline task", self.server.as_bytes(), self.id.as_bytes()]))
+    }
+
+    /// Returns the name of the record of the task.
+    pub(super) fn key(&self, client: &ClientView) -> [u8; 32] {
+        let principal = principal_digest(client);
+        digest(&[b"bowline task record", &principal, self.server.as_bytes(), self.id.as_bytes()])
+    }
+}
+
+/// Returns a digest, for the audit log, of an id that is not one of ours.
+pub(super) fn digest_of_unknown(id: &str) -> String {
+    short_hex(&digest(&[b"bowline unknown task", id.as_bytes()]))
+}
+
+fn short_hex(digest: &[u8; 32]) -> String {
+    hex(&digest[..16])
+}
+
+/// Returns the time that callers are told a task is kept, from the time that its server says.
+pub(super) fn capped_ttl(ttl_ms: Option<u64>) -> u64 {
+    ttl_ms.map_or(KEYS_KEPT_MS, |ttl| ttl.min(KEYS_KEPT_MS))
 }
 
 /// Seals the ids of tasks with the keys of the server that the host is open as.
@@ -34,25 +71,36 @@ impl TaskIds {
         let _ = self.0.set(keys);
     }
 
+    /// Returns the keys, once the host is open.
+    pub(super) fn keys(&self) -> Option<&KeyRing> {
+        self.0.get()
+    }
+
     /// Returns the id for a caller. It is useless for other principals.
     pub(super) fn seal(&self, client: &ClientView, task: &TaskRef) -> Result<String, RpcError> {
+        let too_long = || {
+            let TaskRef { server, id, .. } = task;
+            RpcError::internal(format!(
+                "the server `{server}` created a task whose id has {} bytes; at most {MAX_ID} are supported",
+                id.len()
+            ))
+        };
         if task.id.len() > MAX_ID {
-            return Err(RpcError::internal(format!(
-                "the server `{}` created a task whose id has {} bytes; at most {MAX_ID} are supported",
-                task.server,
-                task.id.len()
-            )));
+            return Err(too_long());
         }
         let keys = self.0.get().ok_or_else(|| RpcError::internal("the host is not open"))?;
         let plain = serde_json::to_vec(task).map_err(|error| RpcError::internal(error.to_string()))?;
         // Each id has 128 random bits.
         let random = digest(&[random_id().as_bytes(), random_id().as_bytes()]);
-        Ok(keys.seal(&random, &context(client), &plain))
+        let sealed = keys.seal(&random, &principal_digest(client), &plain);
+        // Characters that JSON escapes take more space.
+        if sealed.len() > MAX_SEALED { Err(too_long()) } else { Ok(sealed) }
     }
 
     /// Returns the task of a sealed id. The error does not say whether the id is invalid or belongs to somebody else.
     pub(super) fn open(&self, client: &ClientView, sealed: &str) -> Result<TaskRef, RpcError> {
-        let opened = self.0.get().and_then(|keys| keys.open(&context(client), sealed, MAX_SEALED).ok());
+        let opened =
+            self.0.get().and_then(|keys| keys.open(&principal_digest(client), sealed, MAX_SEALED).ok());
         let task = opened.and_then(|plain| serde_json::from_slice(&plain).ok());
         task.ok_or_else(unknown_task)
     }
@@ -63,7 +111,8 @@ pub(super) fn unknown_task() -> RpcError {
     RpcError::invalid_params("unknown task: it does not exist, has expired, or belongs to another caller")
 }
 
-fn context(client: &ClientView) -> [u8; 32] {
+/// Returns a digest of the principal of a client.
+pub(super) fn principal_digest(client: &ClientView) -> [u8; 32] {
     let principal = client.principal.as_deref().map(str::as_bytes);
     // A caller without a principal is not the caller with an empty one.
     let known: &[u8] = if principal.is_some() { b"known" } else { b"anonymous" };
@@ -85,7 +134,13 @@ mod tests {
     fn an_id_belongs_to_its_principal() {
         let ids = TaskIds::default();
         ids.set_keys(KeyRing::new(Key::new([7; 32])));
-        let task = |id: &str| TaskRef { server: "ci".into(), tool: "ci__build".into(), id: id.into() };
+        let task = |id: &str| TaskRef {
+            server: "ci".into(),
+            tool: "ci__build".into(),
+            id: id.into(),
+            is_legacy: false,
+            is_ended: false,
+        };
         let sealed = ids.seal(&client(Some("ada")), &task("t1")).unwrap();
         assert!(sealed.bytes().all(|byte| byte.is_ascii_graphic()), "{sealed}");
         assert_eq!(ids.open(&client(Some("ada")), &sealed).unwrap(), task("t1"));
@@ -102,5 +157,7 @@ mod tests {
         assert!(ids.seal(&client(None), &task(&"x".repeat(MAX_ID))).is_ok());
         let error = ids.seal(&client(None), &task(&"x".repeat(MAX_ID + 1))).unwrap_err();
         assert!(error.message.contains("513 bytes"), "{error}");
+        let error = ids.seal(&client(None), &task(&"\u{1}".repeat(MAX_ID))).unwrap_err();
+        assert!(error.message.contains("512 bytes"), "{error}");
     }
 }

@@ -15,6 +15,9 @@ use std::{path::Path, sync::Arc};
 /// Returns how to reach a server with the account of a user, or of nobody.
 pub(crate) type UserTargets = Arc<dyn Fn(Option<&str>) -> Arc<dyn Connect> + Send + Sync>;
 
+/// Returns the server with a login for an account, to log in with.
+pub(crate) type UserLogins = Arc<dyn Fn(&str, Login) -> Result<HttpUpstream, String> + Send + Sync>;
+
 /// The logins that the servers of a gateway may use.
 #[derive(Clone)]
 pub(crate) struct Credentials {
@@ -95,14 +98,17 @@ impl Credentials {
              callers need a token of an issuer in `[gateway.auth]`"
         ));
         let mut upstream = Upstream::to(nobody.clone());
+        let log_in = move |account: &str, login: Login| {
+            let settings = LoginSettings { account: Some(account.to_owned()), ..settings.clone() };
+            let login = settings.apply_in(login, Some(&storage)).map_err(|error| error.to_string())?;
+            Ok(http.clone().login(audited(login, audit.as_ref(), &name, Some(account))))
+        };
+        upstream.user_logins = Some(Arc::new(log_in.clone()));
         upstream.user_targets = Some(Arc::new(move |account| {
             let Some(account) = account else { return Arc::new(nobody.clone()) };
-            let settings = LoginSettings { account: Some(account.to_owned()), ..settings.clone() };
-            match settings.apply_in(Login::stored(), Some(&storage)) {
-                Ok(login) => {
-                    Arc::new(http.clone().login(audited(login, audit.as_ref(), &name, Some(account))))
-                }
-                Err(error) => Arc::new(Nobody(error.to_string())),
+            match log_in(account, Login::stored()) {
+                Ok(target) => Arc::new(target),
+                Err(error) => Arc::new(Nobody(error)),
             }
         }));
         Ok(upstream)

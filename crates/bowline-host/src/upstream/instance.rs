@@ -2,7 +2,8 @@
 
 use super::{
     CallHandle, CallerKey, Health, InstanceQuota, ListCache, Upstream, UpstreamStatus, UrlElicitations,
-    quota::{CallQuota, InstanceSlot},
+    account_of,
+    instance_quota::InstanceSlot,
     running_calls::{Attribution, RunningCalls},
 };
 use crate::tap::{ServerMessage, Tap, TapEvent, current_call};
@@ -12,13 +13,13 @@ use bowline_server::transport::next_connection;
 use bowline_telemetry::UpstreamMetrics;
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
-    Root, RootsCapability, RpcError, SamplingCapability,
+    Revision, Root, RootsCapability, RpcError, SamplingCapability, TASKS_EXTENSION,
 };
 use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -64,8 +65,6 @@ pub(crate) struct Instance {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Upstream,
     pub(crate) running_calls: RunningCalls<CallHandle>,
-    /// Limits how many calls each caller runs here.
-    pub(crate) quota: CallQuota,
     /// The caller it belongs to and the limit on such instances; `None` if it is shared.
     tenant: Option<(Arc<InstanceQuota>, CallerKey)>,
     pub(crate) url_elicitations: UrlElicitations,
@@ -82,12 +81,44 @@ pub(crate) struct Instance {
     calls: AtomicU64,
     errors: AtomicU64,
     starts: AtomicU64,
+    /// The tasks of the server that was started last.
+    tasks: Mutex<ServerTasks>,
     /// How many subscriptions the host holds at this instance.
     pub(crate) subscriptions: AtomicUsize,
     /// Set when it must not start any more. Aborts a start in progress.
     retired: watch::Sender<bool>,
     /// The number of its connection, if somebody watches.
     connection: AtomicU64,
+    /// Whether its last failure was a missing login.
+    needs_login: AtomicBool,
+}
+
+/// Which tasks a server has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ServerTasks {
+    /// None that tool calls become.
+    #[default]
+    None,
+    /// Those of 2025-11-25.
+    V2025_11_25,
+    /// The extension of 2026-07-28.
+    Extension,
+}
+
+impl ServerTasks {
+    /// Returns the tasks of a server that is connected.
+    pub(crate) fn of(client: &Client) -> Self {
+        let server = client.server();
+        match server.revision {
+            Revision::V2026_07_28 if server.capabilities.has_extension(TASKS_EXTENSION) => Self::Extension,
+            Revision::V2025_11_25 => {
+                let requests = server.capabilities.tasks.as_ref().and_then(|tasks| tasks.requests.as_ref());
+                let tools = requests.and_then(|requests| requests.tools.as_ref());
+                if tools.is_some_and(|tools| tools.call.is_some()) { Self::V2025_11_25 } else { Self::None }
+            }
+            _ => Self::None,
+        }
+    }
 }
 
 struct State {
@@ -125,7 +156,6 @@ impl Instance {
             name,
             spec,
             running_calls: RunningCalls::default(),
-            quota: CallQuota::default(),
             tenant,
             url_elicitations: UrlElicitations::default(),
             lists: ListCache::default(),
@@ -138,9 +168,11 @@ impl Instance {
             calls: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             starts: AtomicU64::new(0),
+            tasks: Mutex::default(),
             subscriptions: AtomicUsize::new(0),
             retired: watch::Sender::new(false),
             connection: AtomicU64::new(0),
+            needs_login: AtomicBool::new(false),
         })
     }
 
@@ -220,6 +252,7 @@ impl Instance {
         };
         match &result {
             Ok(client) => {
+                *self.tasks.lock().unwrap_or_else(PoisonError::into_inner) = ServerTasks::of(client);
                 let start = self.starts();
                 let watch = tokio::spawn(watch_connection(Arc::downgrade(&self), client.clone(), start));
                 self.set_phase(Phase::Ready(client.clone(), watch.abort_handle()));
@@ -232,6 +265,11 @@ impl Instance {
         }
         self.owner.state_changed(&self);
         result
+    }
+
+    /// Returns which tasks the server has, or had when it ran.
+    pub(crate) fn tasks(&self) -> ServerTasks {
+        *self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns how often it was started.
@@ -269,6 +307,10 @@ impl Instance {
                 let output = move |line: &str| tap.event(&TapEvent::Output { server: &server, line });
                 target = Arc::new(command.clone().stderr(StderrMode::callback(output)));
             }
+            let (shown, server) = (Arc::clone(&tap), Arc::clone(&self.name));
+            builder = builder.on_response(move |head| {
+                shown.event(&TapEvent::Response { connection, server: &server, head: *head });
+            });
             let server = Arc::clone(&self.name);
             builder = builder.on_frame(move |direction, frame| {
                 let call = current_call();
@@ -277,7 +319,33 @@ impl Instance {
             });
         }
         let connected = builder.connect(target).await;
-        connected.map_err(|error| self.spec.describe_error(&error))
+        connected.map_err(|error| self.describe_error(&error)).inspect(|_| {
+            self.needs_login.store(false, Ordering::Relaxed);
+        })
+    }
+
+    /// Describes an error of the server, and remembers whether a login is missing.
+    pub(crate) fn describe_error(&self, error: &bowline_client::Error) -> String {
+        self.needs_login.store(error.is_login_needed(), Ordering::Relaxed);
+        self.spec.describe_error(error)
+    }
+
+    /// Returns whether its last failure was a missing login.
+    pub(crate) fn needs_login(&self) -> bool {
+        self.needs_login.load(Ordering::Relaxed)
+    }
+
+    /// Returns the account that it uses, if each user has one.
+    pub(crate) fn account(&self) -> Option<String> {
+        self.spec.user_targets.as_ref()?;
+        self.tenant.as_ref().and_then(|(_, key)| key.user()).and_then(|user| account_of(&user))
+    }
+
+    /// Lets it start at once with a login that was stored just now.
+    pub(crate) fn login_stored(self: &Arc<Self>) {
+        self.needs_login.store(false, Ordering::Relaxed);
+        self.forget_failure();
+        self.owner.state_changed(self);
     }
 
     /// Returns whether it is being started.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -32,6 +32,8 @@ pub(crate) struct ListCache {
     definitions: Mutex<Option<Definitions>>,
     /// Why the last attempt to read the lists failed.
     problem: Mutex<Option<String>>,
+    /// Whether it was reported that lists are incomplete because the server is starting.
+    is_missing: AtomicBool,
 }
 
 /// A list of tools and the definition of each.
@@ -56,9 +58,18 @@ impl ListCache {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records whether the lists could be read.
-    pub(crate) fn set_problem(&self, problem: Option<String>) {
-        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    /// Records whether the lists could be read, and returns whether that differs from the last attempt.
+    pub(crate) fn set_problem(&self, problem: Option<String>) -> bool {
+        self.is_missing.store(false, Ordering::Relaxed);
+        let mut known = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let differs = *known != problem;
+        *known = problem;
+        differs
+    }
+
+    /// Records that a list was sent without those of this server. Returns whether it is the first one since they were read.
+    pub(crate) fn set_missing(&self) -> bool {
+        !self.is_missing.swap(true, Ordering::Relaxed)
     }
 
     /// Marks all lists as changed.

@@ -5,12 +5,12 @@ mod caller_key;
 mod credentials;
 mod http_upstream;
 mod instance;
+mod instance_quota;
 mod launch;
 mod list_cache;
 mod login_audit;
 mod login_consent;
 mod login_settings;
-mod quota;
 mod running_calls;
 mod spec;
 mod status;
@@ -18,21 +18,21 @@ mod url_elicitations;
 
 pub(crate) use call_handle::{CallHandle, PendingQuestion};
 pub(crate) use caller_key::CallerKey;
-pub(crate) use credentials::Credentials;
+pub(crate) use credentials::{Credentials, account_of};
 pub use http_upstream::HttpUpstream;
-pub(crate) use instance::{Instance, InstanceOwner};
+pub(crate) use instance::{Instance, InstanceOwner, ServerTasks};
+pub(crate) use instance_quota::{InstanceLimit, InstanceQuota};
 pub use launch::{LaunchError, Reach};
 pub(crate) use list_cache::ListCache;
 pub(crate) use login_consent::{AskLogin, LoginPage};
 pub use login_settings::{LoginSettings, LoginStorage, MachineLogin};
-pub(crate) use quota::{InstanceLimit, InstanceQuota};
 pub use spec::Upstream;
 pub use status::{Health, UpstreamStatus};
 pub(crate) use url_elicitations::UrlElicitations;
 
 use bowline_config::Share;
 use bowline_telemetry::UpstreamMetrics;
-use credentials::{account_of, login_advice};
+use credentials::login_advice;
 use std::{
     collections::HashMap,
     sync::{

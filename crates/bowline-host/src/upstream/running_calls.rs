@@ -6,21 +6,29 @@
 //!
 //! To make questions answerable, a subject (such as a tool) that was running when the server asked is from then on given to
 //! one caller at a time. Other subjects may run while a user decides; the answer then waits until they have finished.
+//!
+//! At a shared server, each caller may run a limited number of calls.
 
 use super::CallerKey;
 use bowline_client::CallKey;
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// How long a server may still ask during a call that was abandoned.
 const ABANDONED_FOR: Duration = Duration::from_secs(10);
+/// How many calls of one caller run at one server. Further calls wait and do not block other callers.
+const MAX_CALLS: usize = 16;
+/// The same for all anonymous callers together.
+const MAX_CALLS_OF_ANYBODY: usize = 64;
+/// The number of callers from which those without calls are removed.
+const MAX_IDLE_CALLERS: usize = 64;
 
 /// The calls that run at one instance. `T` is the handle of a call.
 #[derive(Debug)]
@@ -29,6 +37,33 @@ pub(crate) struct RunningCalls<T> {
     next_key: AtomicU64,
     /// Wakes calls and answers that wait for the channel.
     changed: Notify,
+    quota: CallQuota,
+}
+
+/// Limits how many calls each caller runs.
+#[derive(Debug, Default)]
+struct CallQuota(Mutex<HashMap<CallerKey, Weak<Semaphore>>>);
+
+impl CallQuota {
+    /// Waits until the caller is below its limit. Dropping the permit releases it.
+    async fn enter(&self, caller: &CallerKey) -> Option<OwnedSemaphorePermit> {
+        // Fails only if the semaphore is closed, which it never is.
+        self.slots(caller).acquire_owned().await.ok()
+    }
+
+    fn slots(&self, caller: &CallerKey) -> Arc<Semaphore> {
+        let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slots) = callers.get(caller).and_then(Weak::upgrade) {
+            return slots;
+        }
+        if callers.len() >= MAX_IDLE_CALLERS {
+            callers.retain(|_, slots| slots.strong_count() > 0);
+        }
+        let count = if caller.is_anonymous() { MAX_CALLS_OF_ANYBODY } else { MAX_CALLS };
+        let slots = Arc::new(Semaphore::new(count));
+        callers.insert(caller.clone(), Arc::downgrade(&slots));
+        slots
+    }
 }
 
 #[derive(Debug)]
@@ -90,7 +125,8 @@ impl<T> Default for RunningCalls<T> {
             asking_subjects: HashSet::new(),
             waiting: 0,
         };
-        Self { calls: Mutex::new(calls), next_key: AtomicU64::new(1), changed: Notify::new() }
+        let quota = CallQuota::default();
+        Self { calls: Mutex::new(calls), next_key: AtomicU64::new(1), changed: Notify::new(), quota }
     }
 }
 
@@ -133,18 +169,21 @@ impl<T> RunningCalls<T> {
 
     /// Adds a call. Waits for its turn if the server asks on a shared channel.
     ///
-    /// `take_slot` takes a slot of the caller's quota. A call that has to wait for its turn gives its slot back, so that
-    /// waiting calls do not keep other calls of the same quota from running.
-    pub(crate) async fn begin<S, F: Future<Output = S>>(
+    /// With a `quota_key`, it takes a slot of that quota first. A call that has to wait for its turn gives its slot back, so
+    /// that waiting calls do not keep other calls of the same quota from running.
+    pub(crate) async fn begin(
         &self,
         caller: CallerKey,
         subject: Box<str>,
         call: T,
-        take_slot: impl Fn() -> F,
-    ) -> (CallKey, S) {
+        quota_key: Option<&CallerKey>,
+    ) -> (CallKey, Option<OwnedSemaphorePermit>) {
         let mut queued = None;
         loop {
-            let slot = take_slot().await;
+            let slot = match quota_key {
+                Some(key) => self.quota.enter(key).await,
+                None => None,
+            };
             let changed = self.changed.notified();
             {
                 let mut calls = self.calls();
@@ -272,13 +311,11 @@ mod tests {
         CallerKey::User(Some(name.into()))
     }
 
-    async fn no_slot() {}
-
     /// Begins a call that must not have to wait.
     async fn begin(calls: &RunningCalls<&'static str>, caller: &str, call: &'static str) -> CallKey {
-        let mut beginning = std::pin::pin!(calls.begin(user(caller), call.into(), call, no_slot));
+        let mut beginning = std::pin::pin!(calls.begin(user(caller), call.into(), call, None));
         match futures_util::poll!(beginning.as_mut()) {
-            Poll::Ready((key, ())) => key,
+            Poll::Ready((key, _)) => key,
             Poll::Pending => panic!("`{call}` of `{caller}` must not wait"),
         }
     }
@@ -330,10 +367,10 @@ mod tests {
         let calls = RunningCalls::default();
         let first = begin(&calls, "a", "ask").await;
         calls.note_asking();
-        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b", no_slot));
+        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b", None));
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         // Nothing else begins that could be confused with it.
-        let mut plain = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c", no_slot));
+        let mut plain = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c", None));
         assert!(futures_util::poll!(plain.as_mut()).is_pending());
         let second = begin(&calls, "a", "ask").await;
         calls.end(first, true);
@@ -355,14 +392,14 @@ mod tests {
         let plain = begin(&calls, "b", "plain").await;
         begin(&calls, "c", "plain").await;
         // It would be unknown which of two asking calls a question belongs to.
-        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b", no_slot));
+        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b", None));
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         assert_eq!(attributed(&calls, None), Err("ambiguous"));
         calls.end(plain, true);
         begin(&calls, "b", "plain").await;
         answer.send("yes").unwrap();
         assert!(futures_util::poll!(answered.as_mut()).is_pending(), "other callers have running calls");
-        let mut late = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c", no_slot));
+        let mut late = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c", None));
         assert!(futures_util::poll!(late.as_mut()).is_pending(), "the answer is waiting");
         let keys: Vec<_> = calls.calls().running.keys().copied().collect();
         for key in keys.into_iter().filter(|key| *key != asking) {
@@ -383,9 +420,24 @@ mod tests {
             let mut answered = std::pin::pin!(calls.answered(asking, std::future::pending::<()>()));
             assert!(futures_util::poll!(answered.as_mut()).is_pending());
         }
-        let mut plain = std::pin::pin!(calls.begin(user("b"), "plain".into(), "b", no_slot));
+        let mut plain = std::pin::pin!(calls.begin(user("b"), "plain".into(), "b", None));
         assert!(futures_util::poll!(plain.as_mut()).is_pending());
         calls.end(asking, true);
         plain.await;
+    }
+
+    #[tokio::test]
+    async fn each_caller_has_its_own_slots() {
+        let quota = CallQuota::default();
+        let mut slots = Vec::new();
+        for _ in 0..MAX_CALLS {
+            slots.push(quota.enter(&user("ada")).await);
+        }
+        let ada = user("ada");
+        let mut waiting = std::pin::pin!(quota.enter(&ada));
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        assert!(quota.enter(&user("bob")).await.is_some());
+        slots.pop();
+        assert!(waiting.await.is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! The settings of one server: how to reach it, and how to treat it.
 
-use super::credentials::UserTargets;
+use super::credentials::{UserLogins, UserTargets};
 use bowline_client::{Command, Connect, ListLimits};
 use bowline_config::{Share, Start};
 use bowline_http::HttpTarget;
@@ -41,6 +41,8 @@ pub struct Upstream {
     pub(crate) ping_interval: Option<Duration>,
     /// Chooses the target by the account of the user; then `target` is not used.
     pub(crate) user_targets: Option<UserTargets>,
+    /// How to log in for an account of a user.
+    pub(crate) user_logins: Option<UserLogins>,
     /// What to do if a login is missing.
     pub(crate) login_advice: Option<Arc<str>>,
 }
@@ -68,6 +70,7 @@ impl Upstream {
             list_limits: ListLimits::default(),
             ping_interval: Some(Duration::from_secs(60)),
             user_targets: None,
+            user_logins: None,
             login_advice: None,
         }
     }

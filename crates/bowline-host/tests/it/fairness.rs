@@ -7,7 +7,7 @@ use bowline_policy::{
     audit::{Audit, AuditSettings},
 };
 use bowline_server::{Server, ServerHandle, Tool};
-use bowline_testing::Peer;
+use bowline_testing::{Log, Peer};
 use bowline_types::Revision;
 use serde_json::{Value, json};
 use std::{future::Future, time::Duration};
@@ -181,6 +181,24 @@ async fn a_list_that_is_too_large_affects_only_its_server_and_is_reported() {
     );
     let answer = peer.request("tools/call", json!({ "name": "hostile__t0" })).await.unwrap();
     assert!(answer["error"]["message"].as_str().unwrap().contains(&problem), "{answer}");
+    host.close().await;
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_server_that_stays_broken_is_reported_once() {
+    let (log, _guard) = Log::start();
+    let (broken, serving) = listing(|_| json!({ "tools": "none" }));
+    let serving = tokio::spawn(serving);
+    let host = Host::builder().add("broken", broken).add("good", plain("good")).guard(allowing()).build();
+    let handle = host.open(Server::new("gateway")).unwrap();
+    let mut peer = caller(&handle).await;
+    for _ in 0..10 {
+        let listed = peer.request("tools/list", json!({})).await.unwrap();
+        assert_eq!(listed["result"]["tools"][0]["name"], "good__hello", "{listed}");
+    }
+    let reported = log.count(&["cannot get the lists of a server", "broken"]);
+    assert_eq!(reported, 1, "{:?}", log.lines());
     host.close().await;
     serving.abort();
 }

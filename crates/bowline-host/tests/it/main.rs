@@ -20,6 +20,8 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod spelling;
+mod task_listen;
+mod task_matrix;
 mod tasks;
 mod telemetry;
 mod upstreams;

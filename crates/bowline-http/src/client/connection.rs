@@ -1,11 +1,11 @@
 //! State that the requests of one connection share: the destination, the headers, and the running requests.
 
 use super::{param_headers::ToolHeaders, reply::Reply, sender::RequestSender};
-use bowline_client::{Error, Inbox, Result};
+use bowline_client::{Error, Inbox, ResponseHead, Result};
 use bowline_proto::header as codec;
 use bowline_types::{Era, Id, Method as Rpc, Revision};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::{
     collections::HashMap,
     fmt,
@@ -42,7 +42,7 @@ pub(super) struct Connection {
     address: OnceLock<Uri>,
     expired: AtomicBool,
     tasks: Mutex<Tasks>,
-    room: Notify,
+    space: Notify,
 }
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Connection {
             address: OnceLock::new(),
             expired: AtomicBool::new(false),
             tasks: Mutex::default(),
-            room: Notify::new(),
+            space: Notify::new(),
         }
     }
 
@@ -162,6 +162,16 @@ impl Connection {
         self.sender.send(Method::GET, &self.url, &headers, &Bytes::new()).await
     }
 
+    /// Reports the head of a reply to whoever watches.
+    pub(super) fn show(&self, request: &Id, status: StatusCode, headers: &HeaderMap) {
+        if !self.inbox.wants_responses() {
+            return;
+        }
+        let headers: Vec<_> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or(""))).collect();
+        self.inbox.response(&ResponseHead::new(Some(request), status.as_u16(), &headers));
+    }
+
     /// Runs something that belongs to no request, for as long as the connection lasts.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
@@ -186,7 +196,7 @@ impl Connection {
         let handle = lock(&self.tasks).requests.remove(id);
         if let Some(handle) = handle {
             handle.abort();
-            self.room.notify_waiters();
+            self.space.notify_waiters();
         }
     }
 
@@ -198,9 +208,9 @@ impl Connection {
     }
 
     /// Waits until another request may be started.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_space(&self) {
         loop {
-            let mut freed = std::pin::pin!(self.room.notified());
+            let mut freed = std::pin::pin!(self.space.notified());
             freed.as_mut().enable();
             if lock(&self.tasks).requests.len() < MAX_IN_FLIGHT {
                 return;
@@ -220,7 +230,7 @@ impl fmt::Debug for Connection {
 }
 
 /// The order of notifications, which each travel in a request of their own: the next waits for the one before, and
-/// requests for those sent earlier. So a server hears that the client is ready before it hears what it wants.
+/// requests for those sent earlier. So a server learns that the client is ready before it gets a request.
 #[derive(Debug)]
 pub(super) struct Order {
     sent: AtomicU64,

@@ -29,20 +29,26 @@ type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 /// The time after which an idle connection is probed, so that an unreachable server is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
+/// The time to find out, before a proxy is asked, whether the resolver refuses a host.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Finds the addresses of a host, instead of the system: to refuse some of them, or to know others.
 ///
-/// Connections are made to what it gives and to nothing else, in that order, and no name is looked up a second time.
+/// Connections are made to what it gives and to nothing else, in that order, and no name is looked up a second time. A proxy
+/// resolves names itself: then only the refusals of the resolver count.
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// Returns the addresses of `host`, a name or an address as in the URL, IPv6 without brackets.
     ///
-    /// The reason of a failure is reported to the caller.
+    /// The reason of a failure is reported to the caller. An error of the kind [`io::ErrorKind::PermissionDenied`] refuses the
+    /// host, even if it would be reached through a proxy. Other errors do not, because the proxy may know names that this machine
+    /// does not know.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
 }
 
 /// Makes connections, in bounded time.
 #[derive(Clone)]
 pub(super) struct Connector {
-    https: HttpsConnector<Dial>,
+    https: HttpsConnector<TcpConnector>,
     timeout: Duration,
 }
 
@@ -57,8 +63,8 @@ impl Connector {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_keepalive(Some(KEEP_ALIVE));
-        let dial = Dial { http, via: via.map(Arc::new), resolver };
-        Self { https: HttpsConnector::from((dial, tls)), timeout }
+        let tcp = TcpConnector { http, via: via.map(Arc::new), resolver };
+        Self { https: HttpsConnector::from((tcp, tls)), timeout }
     }
 }
 
@@ -82,15 +88,15 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Makes connections of TCP, to the server or through a proxy.
+/// Opens TCP connections, to the server or through a proxy.
 #[derive(Clone)]
-struct Dial {
+struct TcpConnector {
     http: HttpConnector,
     via: Option<Arc<Via>>,
     resolver: Option<Arc<dyn Resolve>>,
 }
 
-impl Service<Uri> for Dial {
+impl Service<Uri> for TcpConnector {
     type Response = Wire;
     type Error = BoxError;
     type Future = Connecting<Wire>;
@@ -108,8 +114,12 @@ impl Service<Uri> for Dial {
                 Ok(Wire { io, proxied: false })
             });
         }
+        let resolver = self.resolver.clone();
         let connecting = self.http.call(via.as_ref().map_or_else(|| server.clone(), |via| via.uri.clone()));
         Box::pin(async move {
+            if let Some(resolver) = resolver {
+                check_refusal(&*resolver, &server).await?;
+            }
             let io = connecting.await?;
             Ok(match via {
                 None => Wire { io, proxied: false },
@@ -120,6 +130,17 @@ impl Service<Uri> for Dial {
                 Some(_) => Wire { io, proxied: true },
             })
         })
+    }
+}
+
+/// Fails if the resolver refuses a server that a proxy would reach. A lookup that takes too long refuses nothing: where names are
+/// known to the proxy only, lookups often get no answer.
+async fn check_refusal(resolver: &dyn Resolve, server: &Uri) -> io::Result<()> {
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    let lookup = resolver.resolve(host, url::port(server));
+    match tokio::time::timeout(REFUSAL_TIMEOUT, lookup).await {
+        Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
+        Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::{
     backoff::Backoff,
     connection::{Connection, Place},
-    modern::{take_whole, too_long},
-    reply::{Events, Media, Next, Reply, broken_off, message},
+    modern::{receive_message, too_long},
+    reply::{Events, Media, Next, Reply, ended_early, message},
     session_stream,
     transport::Answer,
     two_endpoints,
@@ -18,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 /// The time in which the server must acknowledge a message without a response.
-const TELLING: Duration = Duration::from_secs(30);
+const ONE_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a message without a response is sent again if it may not have arrived.
 const MAX_REPEATS: u32 = 3;
 /// How often resuming a stream may fail, and the maximum delay in between.
@@ -39,10 +39,11 @@ pub(super) async fn request(
     }
     let session = connection.session().is_some();
     let reply = connection.post(frame, connection.session_headers()).await?;
+    connection.show(id, reply.status, &reply.headers);
     if reply.status == StatusCode::NOT_FOUND && session {
         return Err(connection.expire());
     }
-    take_in(connection, id, reply).await
+    receive(connection, id, reply).await
 }
 
 /// Opens a session. A server that does not take the request at all may be one of 2024-11-05.
@@ -50,10 +51,11 @@ async fn initialize(connection: &Arc<Connection>, id: &Id, frame: &Bytes) -> Res
     // Without the session of an earlier attempt, if there was one.
     let reply = connection.post(frame, HeaderMap::new()).await?;
     if reply.status.is_success() {
+        connection.show(id, reply.status, &reply.headers);
         connection.join_session(&reply.headers);
-        return take_in(connection, id, reply).await;
+        return receive(connection, id, reply).await;
     }
-    let status = reply.status;
+    let (status, headers) = (reply.status, reply.headers.clone());
     let refusal = reply.refusal().await;
     let elsewhere =
         matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
@@ -61,13 +63,15 @@ async fn initialize(connection: &Arc<Connection>, id: &Id, frame: &Bytes) -> Res
     let is_modern =
         refusal.as_rpc().is_some_and(|error| error.is_modern() || error.code == error_code::METHOD_NOT_FOUND);
     if !elsewhere || is_modern || connection.has_two_endpoints() || !two_endpoints::open(connection).await? {
+        connection.show(id, status, &headers);
         return Err(refusal);
     }
     let reply = connection.post(frame, HeaderMap::new()).await?;
-    take_in(connection, id, reply).await
+    connection.show(id, reply.status, &reply.headers);
+    receive(connection, id, reply).await
 }
 
-async fn take_in(connection: &Connection, id: &Id, reply: Reply) -> Result<Answer> {
+async fn receive(connection: &Connection, id: &Id, reply: Reply) -> Result<Answer> {
     if !reply.status.is_success() {
         return Err(reply.refusal().await);
     }
@@ -76,10 +80,10 @@ async fn take_in(connection: &Connection, id: &Id, reply: Reply) -> Result<Answe
     }
     match reply.media() {
         Media::Json => {
-            take_whole(connection, id, reply, |frame| connection.inbox.accept_on(id, &frame)).await
+            receive_message(connection, id, reply, |frame| connection.inbox.accept_on(id, &frame)).await
         }
         Media::Events => read(connection, id, reply.events()).await,
-        Media::Other(kind) => Err(reply.misfit(&kind).await),
+        Media::Other(kind) => Err(reply.unexpected_media_type(&kind).await),
     }
 }
 
@@ -109,13 +113,13 @@ async fn read(connection: &Connection, id: &Id, mut events: Events) -> Result<An
                 Next::End(reason) => break reason,
             }
         };
-        let Some(last) = &last else { return Err(broken_off(reason)) };
-        events = come_back(connection, last, &mut backoff).await?;
+        let Some(last) = &last else { return Err(ended_early(reason)) };
+        events = resume(connection, last, &mut backoff).await?;
     }
 }
 
 /// Resumes a stream after the last received event.
-async fn come_back(connection: &Connection, last: &str, backoff: &mut Backoff) -> Result<Events> {
+async fn resume(connection: &Connection, last: &str, backoff: &mut Backoff) -> Result<Events> {
     let mut failures = 0;
     loop {
         sleep(backoff.next()).await;
@@ -164,16 +168,16 @@ pub(super) fn give_up(connection: &Arc<Connection>, id: &Id, method: &str, error
         return;
     }
     let params = CancelledParams::new().request_id(id.clone()).reason("the reply was lost");
-    let (telling, frame) = (Arc::clone(connection), encode::notify(Method::Cancelled, &params));
+    let (sender, frame) = (Arc::clone(connection), encode::notify(Method::Cancelled, &params));
     // No request has to wait for this.
-    connection.spawn(async move { tell(&telling, Some(Method::Cancelled.as_str()), &frame).await });
+    connection.spawn(async move { post_one_way(&sender, Some(Method::Cancelled.as_str()), &frame).await });
 }
 
 /// Sends a message without a response: a notification, or the response to a request of the server.
-pub(super) async fn tell(connection: &Arc<Connection>, method: Option<&str>, frame: &Bytes) {
+pub(super) async fn post_one_way(connection: &Arc<Connection>, method: Option<&str>, frame: &Bytes) {
     let what = method.unwrap_or("a response");
     let session = connection.session().is_some();
-    match timeout(TELLING, post_until_heard(connection, method, frame)).await {
+    match timeout(ONE_WAY_TIMEOUT, post_until_acknowledged(connection, method, frame)).await {
         Ok(Ok(reply)) if reply.status.is_success() => {
             if method == Some(Method::Initialized.as_str()) && !connection.has_two_endpoints() {
                 connection.spawn(session_stream::keep(Arc::clone(connection)));
@@ -192,12 +196,16 @@ pub(super) async fn tell(connection: &Arc<Connection>, method: Option<&str>, fra
 
 /// Posts what needs no answer, and again when the connection breaks before the server has acknowledged it: otherwise
 /// a call at the server would wait for it forever, and nobody here would know.
-async fn post_until_heard(connection: &Connection, method: Option<&str>, frame: &Bytes) -> Result<Reply> {
+async fn post_until_acknowledged(
+    connection: &Connection,
+    method: Option<&str>,
+    frame: &Bytes,
+) -> Result<Reply> {
     let mut backoff = Backoff::new(LONGEST_RETURN);
     let mut repeats = 0;
     loop {
         match connection.post(frame, connection.session_headers()).await {
-            Err(error) if error.is_closed() && repeats < MAX_REPEATS && may_be_heard_twice(method) => {
+            Err(error) if error.is_closed() && repeats < MAX_REPEATS && may_be_repeated(method) => {
                 tracing::debug!(%error, "a message may not have arrived; sending it again");
                 // The first time at once: most likely the server has just closed a connection that was idle.
                 if repeats > 0 {
@@ -211,7 +219,7 @@ async fn post_until_heard(connection: &Connection, method: Option<&str>, frame: 
 }
 
 /// Returns whether the server may receive a message twice. A response completes its request the first time.
-fn may_be_heard_twice(method: Option<&str>) -> bool {
+fn may_be_repeated(method: Option<&str>) -> bool {
     let harmless = [Method::Initialized, Method::Cancelled, Method::RootsListChanged];
     method.is_none_or(|method| harmless.iter().any(|known| known.as_str() == method))
 }

@@ -3,7 +3,7 @@
 use super::{
     connection::Connection,
     param_headers,
-    reply::{Events, Media, Next, Reply, broken_off, error_in, message},
+    reply::{Events, Media, Next, Reply, ended_early, error_in, message},
     transport::Answer,
 };
 use bowline_client::{Error, Result};
@@ -40,23 +40,32 @@ pub(super) async fn request(connection: &Connection, request: &Request) -> Resul
         None => Cow::Owned(param_headers::version_of(params).unwrap_or_default()),
     };
     let reply = post(connection, method, name, &version, frame, mirrored.clone()).await?;
-    if reply.status.is_success() {
+    let (status, received) = (reply.status, reply.headers.clone());
+    let show = || connection.show(id, status, &received);
+    if status.is_success() {
+        show();
         return deliver(connection, id, method, reply).await;
     }
     let refusal = reply.refusal().await;
     let mismatch = refusal.as_rpc().is_some_and(|error| error.code == error_code::HEADER_MISMATCH);
-    let Some(tool) = tool.filter(|_| mismatch) else { return Err(refusal) };
+    let Some(tool) = tool.filter(|_| mismatch) else {
+        show();
+        return Err(refusal);
+    };
     // The tool may want other headers by now than when it was listed.
     if let Err(error) = refresh(connection, request, &version).await {
         tracing::debug!(%error, "cannot refresh the list of tools");
+        show();
         return Err(refusal);
     }
     let corrected = connection.tool_headers.headers(tool, params)?;
     if corrected == mirrored {
+        show();
         return Err(refusal);
     }
     tracing::debug!(tool, "retrying a call with updated headers");
     let reply = post(connection, method, name, &version, frame, corrected).await?;
+    connection.show(id, reply.status, &reply.headers);
     if !reply.status.is_success() {
         return Err(reply.refusal().await);
     }
@@ -105,7 +114,7 @@ async fn deliver(connection: &Connection, id: &Id, method: &str, reply: Reply) -
         connection.inbox.accept_on(id, &if lists { connection.tool_headers.screen(frame) } else { frame });
     };
     match reply.media() {
-        Media::Json => take_whole(connection, id, reply, accept).await,
+        Media::Json => receive_message(connection, id, reply, accept).await,
         Media::Events => {
             let mut events = reply.events();
             loop {
@@ -119,11 +128,11 @@ async fn deliver(connection: &Connection, id: &Id, method: &str, reply: Reply) -
                         }
                     }
                     Next::TooLong => return Err(too_long()),
-                    Next::End(reason) => return Err(broken_off(reason)),
+                    Next::End(reason) => return Err(ended_early(reason)),
                 }
             }
         }
-        Media::Other(kind) => Err(reply.misfit(&kind).await),
+        Media::Other(kind) => Err(reply.unexpected_media_type(&kind).await),
     }
 }
 
@@ -132,7 +141,7 @@ pub(super) fn too_long() -> Error {
 }
 
 /// Takes in a reply that is one message.
-pub(super) async fn take_whole(
+pub(super) async fn receive_message(
     connection: &Connection,
     id: &Id,
     reply: Reply,
@@ -164,7 +173,7 @@ async fn refresh(connection: &Connection, call: &Request, version: &str) -> Resu
         let answer = match reply.media() {
             Media::Json => reply.whole().await?,
             Media::Events => page_in(reply.events()).await?,
-            Media::Other(kind) => return Err(reply.misfit(&kind).await),
+            Media::Other(kind) => return Err(reply.unexpected_media_type(&kind).await),
         };
         let next = param_headers::next_page(&answer)?;
         connection.tool_headers.screen(answer);
@@ -187,7 +196,7 @@ async fn page_in(mut events: Events) -> Result<Bytes> {
                 _ => {}
             },
             Next::TooLong => return Err(too_long()),
-            Next::End(reason) => return Err(broken_off(reason)),
+            Next::End(reason) => return Err(ended_early(reason)),
         }
     }
 }

@@ -127,7 +127,7 @@ impl StdError for PostError {}
 pub struct Poster {
     connect_timeout: Duration,
     max_answer: usize,
-    proxy: Option<Proxy>,
+    proxy: Proxy,
     resolver: Option<Arc<dyn Resolve>>,
     trusted: Vec<Vec<u8>>,
     origins: Arc<Mutex<HashMap<String, Origin>>>,
@@ -148,12 +148,12 @@ impl Default for Poster {
 }
 
 impl Poster {
-    /// Creates a poster without a proxy.
+    /// Creates a poster that uses the proxy of the environment, if there is one.
     pub fn new() -> Self {
         Self {
             connect_timeout: Duration::from_secs(10),
             max_answer: 16 * 1024 * 1024,
-            proxy: None,
+            proxy: Proxy::default(),
             resolver: None,
             trusted: Vec::new(),
             origins: Arc::default(),
@@ -164,7 +164,7 @@ impl Poster {
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
-        self.afresh()
+        self.with_own_connections()
     }
 
     /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
@@ -174,29 +174,30 @@ impl Poster {
         self
     }
 
-    /// Uses a proxy. By default none is used, regardless of the environment.
+    /// Uses this proxy. By default, that of the [environment](Proxy::environment) is used; [`Proxy::none`] uses none.
     #[must_use]
     pub fn proxy(mut self, proxy: Proxy) -> Self {
-        self.proxy = Some(proxy);
-        self.afresh()
+        self.proxy = proxy;
+        self.with_own_connections()
     }
 
-    /// Sets the resolver of host names. With a proxy it is not used, because the proxy resolves names.
+    /// Sets the resolver of host names. With a proxy, which resolves names itself, it can only refuse hosts: see
+    /// [`Resolve::resolve`].
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Self {
         self.resolver = Some(Arc::new(resolver));
-        self.afresh()
+        self.with_own_connections()
     }
 
     /// Trusts this certificate (X.509, DER) besides those that the machine trusts.
     #[must_use]
     pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
         self.trusted.push(certificate.into());
-        self.afresh()
+        self.with_own_connections()
     }
 
     /// Connections made with other settings are not shared.
-    fn afresh(mut self) -> Self {
+    fn with_own_connections(mut self) -> Self {
         self.origins = Arc::default();
         self
     }
@@ -217,10 +218,7 @@ impl Poster {
             origins.clear();
         }
         let misuse = |error: bowline_client::Error| PostError::Misuse(error.to_string());
-        let via = match &self.proxy {
-            Some(proxy) => proxy.towards(uri, |name| std::env::var(name).ok()).map_err(misuse)?,
-            None => None,
-        };
+        let via = self.proxy.for_server(uri, |name| std::env::var(name).ok()).map_err(misuse)?;
         let mut headers = HeaderMap::new();
         if let (Some("http"), Some(value)) =
             (uri.scheme_str(), via.as_ref().and_then(|via| via.authorization.clone()))

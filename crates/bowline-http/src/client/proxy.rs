@@ -14,21 +14,28 @@ use tokio::{
 /// The most a proxy may say before the connection is through.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// A proxy to reach servers through.
-#[derive(Clone)]
+/// A proxy to reach servers through. The default is that of the [environment](Self::environment).
+#[derive(Clone, Default)]
 pub struct Proxy(Kind);
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 enum Kind {
+    #[default]
     Environment,
+    None,
     At(String),
 }
 
 impl Proxy {
     /// Returns the proxy that `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY` name for the server, unless `NO_PROXY` excepts
-    /// it. The lower-case spellings come first.
+    /// it. The lower-case spellings come first. Servers of this machine are reached without a proxy.
     pub fn environment() -> Self {
         Self(Kind::Environment)
+    }
+
+    /// Returns no proxy: servers are reached directly, whatever the environment says.
+    pub fn none() -> Self {
+        Self(Kind::None)
     }
 
     /// Returns the proxy at this `http://` URL, which may hold a user and a password.
@@ -37,16 +44,21 @@ impl Proxy {
     }
 
     /// Returns the proxy for `server`, if there is one.
-    pub(super) fn towards(
+    pub(super) fn for_server(
         &self,
         server: &Uri,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Via>> {
-        let text = match &self.0 {
-            Kind::At(url) => Some(url.clone()),
-            Kind::Environment => from_environment(server, variable),
-        };
-        text.map(|text| Via::parse(&text).map_err(Error::misuse)).transpose()
+        match &self.0 {
+            Kind::None => Ok(None),
+            Kind::At(url) => Via::parse(url).map(Some).map_err(Error::misuse),
+            Kind::Environment => match from_environment(server, variable) {
+                Some((name, url)) => Via::parse(&url)
+                    .map(Some)
+                    .map_err(|reason| Error::misuse(format!("environment variable `{name}`: {reason}"))),
+                None => Ok(None),
+            },
+        }
     }
 }
 
@@ -55,32 +67,53 @@ impl fmt::Debug for Proxy {
         // The URL may hold a password.
         f.write_str(match self.0 {
             Kind::Environment => "Proxy::environment()",
+            Kind::None => "Proxy::none()",
             Kind::At(_) => "Proxy::at(***)",
         })
     }
 }
 
-fn from_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let either = |name: &str| {
-        variable(&name.to_ascii_lowercase()).or_else(|| variable(name)).filter(|value| !value.is_empty())
+/// Returns the variable that names the proxy for a server, and its value.
+fn from_environment(
+    server: &Uri,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<(&'static str, String)> {
+    let either = |name: &'static str| {
+        let value = variable(&name.to_ascii_lowercase()).or_else(|| variable(name));
+        value.filter(|value| !value.is_empty()).map(|value| (name, value))
     };
-    if either("NO_PROXY").is_some_and(|list| is_excepted(&list, server)) {
+    // The proxy of a company cannot reach this machine, and must not see what its programs say to each other.
+    if is_this_machine(server) || either("NO_PROXY").is_some_and(|(_, list)| is_excepted(&list, server)) {
         return None;
     }
     let by_scheme = if server.scheme_str() == Some("https") {
         either("HTTPS_PROXY")
     } else if variable("REQUEST_METHOD").is_some() {
         // In a CGI program, `HTTP_PROXY` is a header of the request.
-        variable("http_proxy").filter(|value| !value.is_empty())
+        variable("http_proxy").filter(|value| !value.is_empty()).map(|value| ("http_proxy", value))
     } else {
         either("HTTP_PROXY")
     };
     by_scheme.or_else(|| either("ALL_PROXY"))
 }
 
+/// Returns the host of a server in lower case, IPv6 without brackets.
+fn host(server: &Uri) -> String {
+    server.host().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Returns whether a host is this machine by its spelling. Systems treat the unspecified addresses as this machine.
+fn is_this_machine(server: &Uri) -> bool {
+    let host = host(server);
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
 /// Returns whether `NO_PROXY` contains a server: by name, suffix, address or network.
 fn is_excepted(list: &str, server: &Uri) -> bool {
-    let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
+    let host = host(server);
     let address: Option<IpAddr> = host.parse().ok();
     list.split([',', ' ']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
         let entry = entry.to_ascii_lowercase();
@@ -183,23 +216,59 @@ impl Via {
 mod tests {
     use super::*;
 
-    fn towards(server: &str, variables: &[(&str, &str)]) -> Option<String> {
+    fn for_server(server: &str, variables: &[(&str, &str)]) -> Option<String> {
         let lookup = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        let via = Proxy::environment().towards(&url::parse(server).unwrap(), lookup).unwrap();
+        let via = Proxy::environment().for_server(&url::parse(server).unwrap(), lookup).unwrap();
         via.map(|via| via.uri.to_string())
     }
 
     #[test]
     fn the_environment_names_a_proxy_per_scheme() {
         let both = [("HTTP_PROXY", "http://plain:1"), ("https_proxy", "tls:2")];
-        assert_eq!(towards("http://h/", &both).unwrap(), "http://plain:1/");
-        assert_eq!(towards("https://h/", &both).unwrap(), "http://tls:2/");
-        assert_eq!(towards("https://h/", &[("ALL_PROXY", "any:3")]).unwrap(), "http://any:3/");
-        assert_eq!(towards("http://h/", &[]), None);
-        assert_eq!(towards("http://h/", &[("HTTP_PROXY", "")]), None);
-        assert_eq!(towards("http://h/", &[("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET")]), None);
+        assert_eq!(for_server("http://h/", &both).unwrap(), "http://plain:1/");
+        assert_eq!(for_server("https://h/", &both).unwrap(), "http://tls:2/");
+        assert_eq!(for_server("https://h/", &[("ALL_PROXY", "any:3")]).unwrap(), "http://any:3/");
+        assert_eq!(for_server("http://h/", &[]), None);
+        assert_eq!(for_server("http://h/", &[("HTTP_PROXY", "")]), None);
+        assert_eq!(for_server("http://h/", &[("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET")]), None);
+    }
+
+    #[test]
+    fn this_machine_is_reached_without_the_proxy_of_the_environment() {
+        let all = [("HTTP_PROXY", "p"), ("HTTPS_PROXY", "p"), ("ALL_PROXY", "p")];
+        for host in [
+            "localhost",
+            "LOCALHOST.",
+            "a.localhost:9",
+            "127.0.0.1:7337",
+            "127.9.9.9",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "0.0.0.0:3000",
+            "[::]:3000",
+        ] {
+            assert_eq!(for_server(&format!("http://{host}/"), &all), None, "{host}");
+            assert_eq!(for_server(&format!("https://{host}/"), &all), None, "{host}");
+        }
+        for host in ["localhost.example.com", "notlocalhost", "10.0.0.1", "[fd12::1]"] {
+            assert_eq!(for_server(&format!("http://{host}/"), &all).as_deref(), Some("http://p/"), "{host}");
+        }
+        // What a program sets itself has no exceptions.
+        let server = url::parse("http://127.0.0.1/").unwrap();
+        assert!(Proxy::at("p").for_server(&server, |_| None).unwrap().is_some());
+        let server = url::parse("http://h/").unwrap();
+        assert!(Proxy::none().for_server(&server, |_| Some("p".into())).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_unusable_proxy_is_reported_with_its_variable() {
+        let lookup = |name: &str| (name == "all_proxy").then(|| "socks5://ann:secret@p:1".to_owned());
+        let error = Proxy::environment().for_server(&url::parse("http://h/").unwrap(), lookup).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("`ALL_PROXY`") && message.contains("socks5://"), "{message}");
+        assert!(!message.contains("secret"), "{message}");
     }
 
     #[test]
@@ -222,7 +291,7 @@ mod tests {
             ("10.0.0.0/99", "http://10.1.2.3/", false),
             ("", "http://h/", false),
         ] {
-            let found = towards(server, &[("HTTP_PROXY", "p"), ("NO_PROXY", list)]);
+            let found = for_server(server, &[("HTTP_PROXY", "p"), ("NO_PROXY", list)]);
             assert_eq!(found.is_none(), excepted, "{list} {server}");
         }
     }
@@ -230,10 +299,10 @@ mod tests {
     #[test]
     fn credentials_of_a_proxy_become_a_header_and_are_not_shown() {
         let proxy = Proxy::at("http://ann:p%40ss@proxy:3128");
-        let via = proxy.towards(&url::parse("https://h/").unwrap(), |_| None).unwrap().unwrap();
+        let via = proxy.for_server(&url::parse("https://h/").unwrap(), |_| None).unwrap().unwrap();
         assert_eq!(via.uri, "http://proxy:3128/");
         assert_eq!(via.authorization.as_ref().unwrap(), &format!("Basic {}", STANDARD.encode("ann:p@ss")));
         assert!(!format!("{proxy:?}{via:?}").contains("p@ss") && !format!("{proxy:?}").contains("ann"));
-        assert!(Proxy::at("socks5://p").towards(&url::parse("http://h/").unwrap(), |_| None).is_err());
+        assert!(Proxy::at("socks5://p").for_server(&url::parse("http://h/").unwrap(), |_| None).is_err());
     }
 }

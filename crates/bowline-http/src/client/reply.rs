@@ -119,7 +119,7 @@ impl Reply {
     }
 
     /// Returns the error for an unexpected media type.
-    pub(super) async fn misfit(self, kind: &str) -> Error {
+    pub(super) async fn unexpected_media_type(self, kind: &str) -> Error {
         let status = self.status;
         let body = self.beginning().await;
         let said = shown(&body);
@@ -269,7 +269,7 @@ pub(super) fn message(event: Event) -> Option<Bytes> {
 }
 
 /// Returns the error for a stream that ended before the response.
-pub(super) fn broken_off(reason: Option<Error>) -> Error {
+pub(super) fn ended_early(reason: Option<Error>) -> Error {
     match reason {
         Some(reason) => Error::closed(format!("the stream failed before its response: {reason}")),
         None => Error::closed("the stream ended before its response"),

@@ -37,14 +37,17 @@ pub(super) async fn keep(connection: Arc<Connection>) {
             Some(last) => resuming(&connection, last).unwrap_or_else(|_| connection.session_headers()),
             None => connection.session_headers(),
         };
-        match connection.get(headers).await.map(|reply| judge(&connection, reply, last.is_some(), has_worked))
+        match connection
+            .get(headers)
+            .await
+            .map(|reply| evaluate(&connection, reply, last.is_some(), has_worked))
         {
             Ok(Verdict::Open(mut events)) => {
                 has_worked = true;
                 // An earlier stream may have ended after the server sent something, but before an event had an id to
                 // resume from.
                 if !is_first && last.is_none() {
-                    connection.inbox.missed_news();
+                    connection.inbox.notifications_lost();
                 }
                 read(&connection, &mut events, &mut last, &mut backoff).await;
             }
@@ -59,7 +62,7 @@ pub(super) async fn keep(connection: Arc<Connection>) {
     }
 }
 
-fn judge(connection: &Connection, reply: Reply, resumes: bool, has_worked: bool) -> Verdict {
+fn evaluate(connection: &Connection, reply: Reply, resumes: bool, has_worked: bool) -> Verdict {
     let status = reply.status;
     if status.is_success() && reply.media() == Media::Events {
         return Verdict::Open(Box::new(reply.events()));

@@ -58,7 +58,7 @@ pub fn http(url: impl Into<String>) -> HttpTarget {
         credentials: Credentials::None,
         connect_timeout: Duration::from_secs(10),
         max_message: 16 * 1024 * 1024,
-        proxy: None,
+        proxy: Proxy::default(),
         trusted: Vec::new(),
         found: Found::default(),
     }
@@ -75,7 +75,7 @@ pub struct HttpTarget {
     credentials: Credentials,
     connect_timeout: Duration,
     max_message: usize,
-    proxy: Option<Proxy>,
+    proxy: Proxy,
     trusted: Vec<Vec<u8>>,
     found: Found,
 }
@@ -143,9 +143,9 @@ impl HttpTarget {
         self
     }
 
-    /// Uses a proxy. By default none is used, regardless of the environment.
+    /// Uses this proxy. By default, that of the [environment](Proxy::environment) is used; [`Proxy::none`] uses none.
     pub fn proxy(mut self, proxy: Proxy) -> Self {
-        self.proxy = Some(proxy);
+        self.proxy = proxy;
         self
     }
 
@@ -185,10 +185,7 @@ impl HttpTarget {
 
     /// Sends plain requests with the connection settings of the target.
     fn poster(&self) -> Poster {
-        let mut poster = Poster::new().connect_timeout(self.connect_timeout);
-        if let Some(proxy) = &self.proxy {
-            poster = poster.proxy(proxy.clone());
-        }
+        let poster = Poster::new().connect_timeout(self.connect_timeout).proxy(self.proxy.clone());
         self.trusted.iter().fold(poster, |poster, certificate| poster.trust(certificate.clone()))
     }
 
@@ -219,10 +216,7 @@ impl HttpTarget {
     fn open(&self, inbox: Inbox) -> Result<HttpTransport> {
         let url = url::parse(&self.url).map_err(Error::misuse)?;
         let mut headers = custom_headers(&self.headers)?;
-        let via = match &self.proxy {
-            Some(proxy) => proxy.towards(&url, |name| std::env::var(name).ok())?,
-            None => None,
-        };
+        let via = self.proxy.for_server(&url, |name| std::env::var(name).ok())?;
         if let (Some("http"), Some(value)) =
             (url.scheme_str(), via.as_ref().and_then(|via| via.authorization.clone()))
         {

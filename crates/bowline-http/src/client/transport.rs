@@ -81,18 +81,18 @@ impl Transport for HttpTransport {
                 let place = connection.order.next();
                 self.connection.spawn(async move {
                     connection.order.before(&place).await;
-                    legacy::tell(&connection, Some(&method), &frame).await;
+                    legacy::post_one_way(&connection, Some(&method), &frame).await;
                     connection.order.done(&place);
                 });
             }
             OutgoingKind::Response { .. } => {
-                self.connection.spawn(async move { legacy::tell(&connection, None, &frame).await });
+                self.connection.spawn(async move { legacy::post_one_way(&connection, None, &frame).await });
             }
         }
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.connection.room())
+        Box::pin(self.connection.wait_for_space())
     }
 
     fn cancel(&self, id: &Id) -> CancelWay {

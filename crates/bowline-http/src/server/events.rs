@@ -81,7 +81,7 @@ impl Events {
             return;
         }
         let size = frame.len() + EVENT_OVERHEAD;
-        if spare && !self.retention.has_room(size) {
+        if spare && !self.retention.has_space(size) {
             return;
         }
         self.retention.charge(size);

@@ -58,7 +58,7 @@ pub(super) fn check_origin(options: &HttpOptions, uri: &Uri, headers: &HeaderMap
     match (origins.next(), origins.next()) {
         (None, _) if is_from_elsewhere(headers) => Err(Refusal::ForeignOrigin),
         (None, _) => Ok(()),
-        (Some(origin), None) if is_welcome(options, origin, || host(uri, headers).ok()) => Ok(()),
+        (Some(origin), None) if is_origin_allowed(options, origin, || host(uri, headers).ok()) => Ok(()),
         _ => Err(Refusal::ForeignOrigin),
     }
 }
@@ -171,7 +171,7 @@ pub(super) fn is_named_origin(options: &HttpOptions, origin: &HeaderValue) -> bo
 
 /// Returns whether a page of this origin may call. `host` returns the host of the request; most requests have no origin and
 /// do not need it.
-fn is_welcome<'a>(
+fn is_origin_allowed<'a>(
     options: &HttpOptions,
     origin: &HeaderValue,
     host: impl FnOnce() -> Option<Authority<'a>>,

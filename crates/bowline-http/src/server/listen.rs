@@ -9,7 +9,7 @@ use super::{
 };
 use bowline_proto::{
     caller::user_of,
-    subscribe::{Change, Channel, Listen, Subscriptions},
+    subscribe::{Change, Channel, Listen, MAX_TASKS, Subscriptions},
 };
 use bowline_server::{
     ServerHandle, TaskFollowing,
@@ -107,13 +107,16 @@ impl ListenSlot {
         // A URI is stored as wanted, as subscribed, and once more when it changed.
         let uris = filter.resource_subscriptions.iter().flatten();
         let bytes: usize = uris.map(|uri| 3 * (uri.len() + EVENT_OVERHEAD)).sum();
+        // The id of a task is stored as wanted, as granted, and by whoever follows the task.
+        let tasks = filter.task_ids.iter().flatten().take(MAX_TASKS);
+        let bytes = bytes + tasks.map(|id| 3 * (id.len() + EVENT_OVERHEAD)).sum::<usize>();
         let user = principal.map(|principal| user_of(&principal));
         let per_caller = match &user {
             Some(_) => shared.options.max_listens_per_principal,
             None => usize::MAX,
         };
         let mut open = shared.listens.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.total >= shared.options.max_listens || !shared.retention.has_room(bytes) {
+        if open.total >= shared.options.max_listens || !shared.retention.has_space(bytes) {
             return Err("too many `subscriptions/listen` streams are open");
         }
         if let Some(caller) = open.by_caller.get(&user)
@@ -169,7 +172,7 @@ impl ChangeListener {
 }
 
 impl Listener for ChangeListener {
-    fn hear(&self, change: &Change) {
+    fn on_change(&self, change: &Change) {
         if self.subscriptions().mark(change) {
             self.events.wake();
         }

@@ -77,7 +77,10 @@ pub(super) async fn answer(shared: &Arc<Shared>, parts: &mut Parts, request: Req
             let access = Access::of(shared, parts);
             listen.require_scopes(shared.server.profile(), &access.subscriber());
             if listen.names_tasks(shared.server.profile()) {
-                listen.tasks = shared.server.visible_tasks(&listen).await;
+                match shared.server.visible_tasks(&listen).await {
+                    Ok(tasks) => listen.tasks = tasks,
+                    Err(error) => return shown(reply::failure(Some(&id), &error)),
+                }
             }
             super::listen::open(shared, principal, &id, &listen, access.stream_time())
         }
@@ -210,7 +213,7 @@ pub(super) struct CallStream {
     call: Option<BoxFuture<'static, transport::Response>>,
     events: Arc<Events>,
     shared: Arc<Shared>,
-    /// When the client is to hear something again; not set before the call turned out to take its time.
+    /// When the next keep-alive is due; not set before the call takes long enough to need one.
     silence: Option<Pin<Box<Sleep>>>,
 }
 

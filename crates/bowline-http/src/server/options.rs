@@ -325,7 +325,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the delay that clients are told to wait before they resume an interrupted stream. Default: 500 ms.
+    /// Sets the delay that clients are asked to wait before they resume an interrupted stream. Default: 500 ms.
     pub fn retry(mut self, time: Duration) -> Self {
         self.retry = time;
         self

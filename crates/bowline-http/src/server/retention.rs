@@ -14,7 +14,7 @@ pub(super) const EVENT_OVERHEAD: usize = 64;
 
 /// Which events a stream drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shed {
+pub(super) enum Eviction {
     /// Those that a reader has received, kept only for a client that resumes the stream.
     Delivered,
     /// All of them, if nobody reads the stream.
@@ -24,9 +24,9 @@ pub(super) enum Shed {
 }
 
 /// A stream that keeps events and can drop them.
-pub(super) trait Keeps: Send + Sync {
+pub(super) trait EventBuffer: Send + Sync {
     /// Drops events.
-    fn shed(&self, which: Shed);
+    fn evict(&self, which: Eviction);
 
     /// Returns how many bytes it keeps.
     fn kept(&self) -> usize;
@@ -42,7 +42,7 @@ pub(super) struct Retention {
 #[derive(Default)]
 struct Streams {
     /// By age.
-    known: BTreeMap<u64, Weak<dyn Keeps>>,
+    known: BTreeMap<u64, Weak<dyn EventBuffer>>,
     next: u64,
 }
 
@@ -70,12 +70,12 @@ impl Retention {
     }
 
     /// Returns whether this many more bytes fit.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
+    pub(super) fn has_space(&self, bytes: usize) -> bool {
         self.kept.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }
 
     /// Makes a stream drop events when room is needed, until its number is given to [`leave`](Self::leave).
-    pub(super) fn join(&self, stream: Weak<dyn Keeps>) -> u64 {
+    pub(super) fn join(&self, stream: Weak<dyn EventBuffer>) -> u64 {
         let mut streams = self.streams();
         let number = streams.next;
         streams.next += 1;
@@ -89,22 +89,22 @@ impl Retention {
 
     /// Makes streams drop events until there is enough memory again. The caller must hold the lock of no stream.
     pub(super) fn reclaim(&self) {
-        if self.has_room(0) {
+        if self.has_space(0) {
             return;
         }
         // A little more than needed, so that the next event does not search all streams again.
-        let enough = || self.has_room(self.limit / 8);
-        let mut streams: Vec<Arc<dyn Keeps>> =
+        let enough = || self.has_space(self.limit / 8);
+        let mut streams: Vec<Arc<dyn EventBuffer>> =
             self.streams().known.values().filter_map(Weak::upgrade).collect();
-        for which in [Shed::Delivered, Shed::Unread, Shed::All] {
-            if which == Shed::All {
+        for which in [Eviction::Delivered, Eviction::Unread, Eviction::All] {
+            if which == Eviction::All {
                 streams.sort_by_key(|stream| Reverse(stream.kept()));
             }
             for stream in &streams {
                 if enough() {
                     return;
                 }
-                stream.shed(which);
+                stream.evict(which);
             }
         }
     }

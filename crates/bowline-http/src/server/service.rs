@@ -1,25 +1,18 @@
 //! The endpoint as a tower service.
 
+mod before_endpoint;
+
 #[cfg(feature = "issuer")]
 use super::auth::IssuerService;
+#[cfg(feature = "auth")]
+use super::auth::{Protect, ProtectError, Protection};
 #[cfg(feature = "store")]
 use super::shared_sessions::{Node, UsedStatesInStore};
-#[cfg(feature = "auth")]
-use super::{
-    access::AcceptedByFilter,
-    auth::{
-        Protect, ProtectError, Protection,
-        dpop::{self, NextNonce},
-        metadata::At,
-        protection::Location,
-    },
-};
 use super::{
     access::Access,
     body::Body,
     budget::Budget,
     cors,
-    guard::{self, Refusal},
     legacy::{self, Session, Sessions},
     listen::OpenListens,
     modern::{self, PROTOCOL_VERSION},
@@ -29,6 +22,7 @@ use super::{
     reply,
     retention::Retention,
 };
+use before_endpoint::Place;
 use bowline_proto::{
     envelope::{self, Frame, Message, MethodName},
     params::{Params, RequestMeta},
@@ -42,7 +36,10 @@ use std::{
     convert::Infallible,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 use tokio::sync::{Semaphore, watch};
@@ -65,6 +62,8 @@ pub(super) struct Shared {
     bodies: Budget,
     refused: RefusalLog,
     ending: watch::Sender<bool>,
+    /// How many streams of events are open.
+    streams: Arc<AtomicUsize>,
     /// Limits how many requests of sealed sessions run.
     pub(super) sealed_running: Arc<Semaphore>,
     /// This process among those that share a store.
@@ -73,13 +72,6 @@ pub(super) struct Shared {
     /// An error when the options describe a protection that cannot work.
     #[cfg(feature = "auth")]
     protection: Option<Result<Protection, ProtectError>>,
-}
-
-/// Which part of the socket a request is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Endpoint,
-    Elsewhere,
 }
 
 /// The authenticated user of a request, put into its extensions by whoever authenticates.
@@ -148,6 +140,7 @@ impl HttpService {
                 bodies,
                 refused: RefusalLog::default(),
                 ending: watch::Sender::new(false),
+                streams: Arc::default(),
                 #[cfg(feature = "auth")]
                 protection,
             }),
@@ -178,7 +171,7 @@ impl HttpService {
     {
         let options = HttpOptions::new().hosts([issuer.host()]);
         let (parts, body) = request.into_parts();
-        if let Err(refusal) = guard::check_host(&options, &parts.uri, &parts.headers) {
+        if let Err(refusal) = super::guard::check_host(&options, &parts.uri, &parts.headers) {
             return self.refuse(refusal, &parts);
         }
         issuer.respond(Request::from_parts(parts, body)).await
@@ -228,6 +221,13 @@ impl HttpService {
     pub fn session_counter(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.shared);
         move || shared.upgrade().map_or(0, |shared| shared.sessions.len())
+    }
+
+    /// Returns a function that counts the open streams of events: of calls, of subscriptions and of sessions. It does not keep
+    /// the endpoint.
+    pub fn stream_counter(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let streams = Arc::clone(&self.shared.streams);
+        move || streams.load(Ordering::Relaxed)
     }
 
     pub(super) fn end_sessions(&self) {
@@ -288,6 +288,15 @@ impl HttpService {
     }
 
     async fn answer<B>(&self, parts: &mut Parts, body: B) -> Response<Body>
+    where
+        B: http_body::Body<Error: std::error::Error>,
+    {
+        let mut response = self.answer_uncounted(parts, body).await;
+        response.body_mut().count_in(&self.shared.streams);
+        response
+    }
+
+    async fn answer_uncounted<B>(&self, parts: &mut Parts, body: B) -> Response<Body>
     where
         B: http_body::Body<Error: std::error::Error>,
     {
@@ -353,101 +362,6 @@ impl HttpService {
             _ if self.speaks_legacy() => not_allowed("GET, POST, DELETE"),
             _ => not_allowed("POST"),
         }
-    }
-
-    /// Answers what is not for the endpoint.
-    pub(super) async fn answer_other_path<B>(&self, request: Request<B>) -> Response<Body> {
-        let mut parts = request.into_parts().0;
-        let options = &self.shared.options;
-        let origin = cors::origin(options, &parts.headers);
-        let answered = self.answer_before_endpoint(&mut parts, Place::Elsewhere).await;
-        let mut response = answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "not found"));
-        if options.cors {
-            cors::allow(response.headers_mut(), origin);
-        }
-        response
-    }
-
-    /// Answers a request that the endpoint does not get to see: one that is refused, or for something else.
-    async fn answer_before_endpoint(&self, parts: &mut Parts, place: Place) -> Option<Response<Body>> {
-        let options = &self.shared.options;
-        if let Some(filter) = &options.filter
-            && let Some(response) = filter.check_any_host(parts)
-            && guard::check_origin(options, &parts.uri, &parts.headers).is_ok()
-        {
-            return Some(response);
-        }
-        // Without a filter or metadata there is nothing at other paths, whoever asks.
-        if place == Place::Elsewhere && options.filter.is_none() && !self.is_protected() {
-            return None;
-        }
-        if let Err(refusal) = guard::check_host(options, &parts.uri, &parts.headers) {
-            return Some(self.refuse(refusal, parts));
-        }
-        #[cfg(feature = "auth")]
-        if let Some(protection) = self.shared.protection() {
-            // Where nothing else is on the socket, the metadata is that of the whole origin.
-            let at = if place == Place::Elsewhere { At::RootToo } else { At::OwnPath };
-            if let Some(response) = protection.answer_metadata(parts, at) {
-                return Some(response);
-            }
-        }
-        if let Err(refusal) = guard::check_origin(options, &parts.uri, &parts.headers) {
-            return Some(self.refuse(refusal, parts));
-        }
-        if let Some(response) = cors::preflight(options, parts) {
-            return Some(response);
-        }
-        #[cfg(feature = "auth")]
-        if place == Place::Endpoint {
-            match &self.shared.protection {
-                Some(Ok(_)) if options.filter.as_ref().is_some_and(|filter| filter.accepts(parts)) => {
-                    parts.extensions.insert(AcceptedByFilter);
-                    parts.extensions.remove::<Arc<bowline_proto::caller::Caller>>();
-                    parts.headers.remove(header::AUTHORIZATION);
-                }
-                Some(Ok(protection)) => {
-                    if let Some(response) = protection.authenticate(parts, Location::Resource).await {
-                        return Some(*response);
-                    }
-                    // What comes next needs the caller and not the token, and so cannot pass the token on.
-                    parts.headers.remove(header::AUTHORIZATION);
-                    parts.headers.remove(dpop::HEADER);
-                }
-                Some(Err(error)) => {
-                    return Some(reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()));
-                }
-                None => {}
-            }
-        }
-        match &options.filter {
-            Some(filter) => filter.check(parts).await,
-            None => None,
-        }
-    }
-
-    /// Returns the nonce for the response, which is known after the proof of the request is checked.
-    #[cfg(feature = "auth")]
-    fn expect_nonce(&self, parts: &mut Parts) -> Option<NextNonce> {
-        self.shared.protection()?.expect_nonce(&mut parts.extensions)
-    }
-
-    fn is_protected(&self) -> bool {
-        #[cfg(feature = "auth")]
-        return self.shared.protection.is_some();
-        #[cfg(not(feature = "auth"))]
-        false
-    }
-
-    /// Refuses a request because of its `Host` or `Origin`.
-    fn refuse(&self, refusal: Refusal, parts: &Parts) -> Response<Body> {
-        let reason = refusal.reason(&self.shared.options, &parts.uri, &parts.headers);
-        let status = match refusal {
-            Refusal::BadHost => StatusCode::BAD_REQUEST,
-            Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
-        };
-        self.shared.refused.log(&reason);
-        reply::refusal(status, &reason)
     }
 
     /// Parses a message, and keeps its text for an observer.

@@ -1,4 +1,4 @@
-//! Which hosts and origins are answered, and what the others are told.
+//! Which hosts and origins are answered, and how the others are refused.
 
 use crate::wire::Ask;
 use bowline_http::{Body, HttpOptions, HttpService, RequestFilter};
@@ -22,16 +22,16 @@ async fn a_refusal_names_the_host_and_the_setting_and_is_logged_once() {
     let endpoint =
         endpoint(HttpOptions::new().setting_names("gateway.allowed_hosts", "gateway.allowed_origins"));
     for _ in 0..3 {
-        let told = call().header("host", "10.0.0.5:7337").send(&endpoint).await;
-        assert_eq!(told.status, StatusCode::FORBIDDEN);
+        let response = call().header("host", "10.0.0.5:7337").send(&endpoint).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN);
         assert_eq!(
-            told.json().await["error"]["message"],
+            response.json().await["error"]["message"],
             "host `10.0.0.5` is not allowed; add it to `gateway.allowed_hosts`"
         );
     }
-    let told = call().header("origin", "https://app.example.com").send(&endpoint).await;
+    let response = call().header("origin", "https://app.example.com").send(&endpoint).await;
     assert_eq!(
-        told.json().await["error"]["message"],
+        response.json().await["error"]["message"],
         "origin `https://app.example.com` is not allowed; add it to `gateway.allowed_origins`"
     );
     assert_eq!(log.count(&["WARN", "host `10.0.0.5`"]), 1, "{:?}", log.lines());
@@ -102,8 +102,8 @@ fn preflight(origin: &str) -> Ask {
 #[tokio::test]
 async fn a_preflight_of_a_named_origin_is_answered() {
     let endpoint = endpoint(HttpOptions::new().origins([PAGE]).cors());
-    let told = preflight(PAGE).send(&endpoint).await;
-    assert_eq!(told.status, StatusCode::NO_CONTENT);
+    let response = preflight(PAGE).send(&endpoint).await;
+    assert_eq!(response.status, StatusCode::NO_CONTENT);
     for (name, value) in [
         ("access-control-allow-origin", PAGE),
         ("access-control-allow-methods", "GET, POST, DELETE"),
@@ -111,12 +111,12 @@ async fn a_preflight_of_a_named_origin_is_answered() {
         ("access-control-allow-private-network", "true"),
         ("vary", "Origin"),
     ] {
-        assert_eq!(told.headers[name], value);
+        assert_eq!(response.headers[name], value);
     }
-    let told = call().header("origin", PAGE).header("sec-fetch-site", "cross-site").send(&endpoint).await;
-    assert_eq!(told.status, StatusCode::OK);
-    assert_eq!(told.headers["access-control-allow-origin"], PAGE);
-    assert!(told.headers["access-control-expose-headers"].to_str().unwrap().contains("Mcp-Session-Id"));
+    let response = call().header("origin", PAGE).header("sec-fetch-site", "cross-site").send(&endpoint).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.headers["access-control-allow-origin"], PAGE);
+    assert!(response.headers["access-control-expose-headers"].to_str().unwrap().contains("Mcp-Session-Id"));
     // What a page asks for is repeated only if it is a list of names.
     let odd = preflight(PAGE).header("access-control-request-headers", "a\"b").send(&endpoint).await;
     assert!(!odd.headers.contains_key("access-control-allow-headers"));
@@ -130,10 +130,10 @@ async fn other_pages_get_no_header_of_cors() {
     for (endpoint, origin, status) in
         [(&with, "http://evil.com", 403), (&with, "null", 403), (&with, own, 405), (&without, PAGE, 405)]
     {
-        let told = preflight(origin).send(endpoint).await;
-        assert_eq!(told.status, status, "{origin}");
+        let response = preflight(origin).send(endpoint).await;
+        assert_eq!(response.status, status, "{origin}");
         let is_cors = |name: &http::HeaderName| name.as_str().starts_with("access-control-");
-        assert!(!told.headers.keys().any(is_cors), "{origin}: {:?}", told.headers);
+        assert!(!response.headers.keys().any(is_cors), "{origin}: {:?}", response.headers);
     }
     assert!(!call().send(&without).await.headers.contains_key("vary"));
 }

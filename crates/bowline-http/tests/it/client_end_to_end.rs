@@ -294,7 +294,7 @@ async fn many_calls_at_once_are_kept_apart() {
 #[tokio::test]
 async fn a_server_that_closes_the_stream_is_reconnected_to() {
     let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
-        ctx.hang_up();
+        ctx.close_stream();
         tokio::task::yield_now().await;
         "worth the wait"
     });

@@ -6,7 +6,7 @@ use bowline_http::HttpTarget;
 use bowline_types::{Era, Revision};
 use serde_json::{Value, json};
 
-/// Connects to a server that answers the probe with this, and tells what else it was asked.
+/// Connects to a server that answers the probe with this, and returns what else it was asked.
 async fn probed(
     builder: ClientBuilder,
     status: u16,

@@ -139,7 +139,7 @@ fn tool(name: &str, properties: &Value) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } })
 }
 
-/// Calls a tool, and tells which headers that brought.
+/// Calls a tool, and returns the headers of the request.
 async fn mirrored(client: &Client, peer: &mut Peer, arguments: Value) -> Vec<(String, String)> {
     let (called, headers) = tokio::join!(client.call("query", arguments), async {
         let asked = peer.post("tools/call").await;

@@ -10,7 +10,7 @@ fn capabilities() -> Value {
     json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } })
 }
 
-fn told(asked: &Asked, method: &str) -> Value {
+fn notification(asked: &Asked, method: &str) -> Value {
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": asked.body["id"] });
     json!({ "jsonrpc": "2.0", "method": method, "params": { "_meta": meta } })
 }
@@ -18,7 +18,7 @@ fn told(asked: &Asked, method: &str) -> Value {
 /// Opens a stream and grants all that is asked for.
 async fn grant(asked: Asked) -> Events {
     assert_eq!(asked.header("last-event-id"), None, "streams of this era cannot be resumed");
-    let mut acknowledged = told(&asked, "notifications/subscriptions/acknowledged");
+    let mut acknowledged = notification(&asked, "notifications/subscriptions/acknowledged");
     acknowledged["params"]["notifications"] = asked.body["params"]["notifications"].clone();
     let mut events = asked.events(&[]).await;
     events.message(&acknowledged).await;
@@ -33,7 +33,7 @@ async fn a_broken_stream_is_reopened() {
     let (listen, mut events) =
         tokio::join!(client.listen(filter), async { grant(peer.post("subscriptions/listen").await).await });
     let mut listen = listen.unwrap();
-    let changed = told(&events.asked, "notifications/tools/list_changed");
+    let changed = notification(&events.asked, "notifications/tools/list_changed");
     events.message(&changed).await;
     assert_eq!(listen.next().await, Some(Change::Tools));
     let first = events.asked.body["id"].clone();
@@ -46,7 +46,7 @@ async fn a_broken_stream_is_reopened() {
     let mut events = grant(peer.post("subscriptions/listen").await).await;
     // Anything may have changed meanwhile.
     assert_eq!(listen.next().await, Some(Change::Tools));
-    let changed = told(&events.asked, "notifications/tools/list_changed");
+    let changed = notification(&events.asked, "notifications/tools/list_changed");
     events.message(&changed).await;
     assert_eq!(listen.next().await, Some(Change::Tools));
     drop(listen);
@@ -81,7 +81,7 @@ async fn internal_subscriptions_are_reopened_too() {
     let (_client, mut peer) = modern(builder, capabilities()).await;
     for _ in 0..2 {
         let mut events = grant(peer.post("subscriptions/listen").await).await;
-        let changed = told(&events.asked, "notifications/tools/list_changed");
+        let changed = notification(&events.asked, "notifications/tools/list_changed");
         events.message(&changed).await;
         assert!(matches!(heard.recv().await, Some(Notification::ToolsChanged)));
     }

@@ -1,4 +1,4 @@
-//! A server that does exactly what a test tells it, down to the bytes.
+//! A server that is scripted by a test, down to the bytes.
 
 use bowline_client::{Client, ClientBuilder};
 use bowline_http::{HttpTarget, http};

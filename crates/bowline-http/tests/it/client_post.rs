@@ -39,11 +39,11 @@ async fn an_answer_has_a_longest_length() {
     let mut peer = Peer::new().await;
     let (poster, url) = (Poster::new().max_answer(10), format!("http://{}/", peer.address));
     for (length, fits) in [(10, true), (11, false)] {
-        for told in [true, false] {
+        for expected in [true, false] {
             let body = "x".repeat(length);
             let (answer, ()) = tokio::join!(post(&poster, &url), async {
                 let mut asked = peer.next().await;
-                if told {
+                if expected {
                     asked.reply(200, &[], &body).await;
                 } else {
                     asked.raw(format!("HTTP/1.1 200 OK\r\n\r\n{body}").as_bytes()).await;
@@ -128,7 +128,7 @@ impl Resolve for Book {
 #[tokio::test]
 async fn only_addresses_of_the_resolver_are_used() {
     let mut peer = Peer::new().await;
-    let poster = Poster::new().resolver(Book(peer.address));
+    let poster = Poster::new().proxy(Proxy::none()).resolver(Book(peer.address));
     let get = |url: &'static str| poster.send(Method::GET, url, HeaderMap::new(), Bytes::new());
     let (answer, ()) = tokio::join!(get("http://known.example:81/x"), async {
         let asked = peer.next().await;
@@ -138,17 +138,51 @@ async fn only_addresses_of_the_resolver_are_used() {
     });
     assert_eq!(answer.unwrap().body.as_ref(), b"words");
     // Addresses are asked for as well.
-    for (url, told) in [
+    for (url, expected) in [
         ("http://localhost/", "localhost and 80 are not in the book"),
         ("https://127.0.0.1/", "127.0.0.1 and 443 are not in the book"),
         ("http://[::1]:9/", "::1 and 9 are not in the book"),
         ("http://empty.example/", "`empty.example` has no address"),
     ] {
         match get(url).await {
-            Err(PostError::Unreachable(reason)) => assert!(reason.contains(told), "{reason}"),
-            other => panic!("expected {told}, got {other:?}"),
+            Err(PostError::Unreachable(reason)) => assert!(reason.contains(expected), "{reason}"),
+            other => panic!("expected {expected}, got {other:?}"),
         }
     }
+}
+
+/// Refuses one host, and knows no other.
+#[derive(Debug)]
+struct Refusing;
+
+impl Resolve for Refusing {
+    fn resolve<'a>(&'a self, host: &'a str, _: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        let (kind, reason) = match host {
+            "inside.example" => (io::ErrorKind::PermissionDenied, "inside.example is refused"),
+            _ => (io::ErrorKind::Other, "not known here"),
+        };
+        Box::pin(async move { Err(io::Error::new(kind, reason)) })
+    }
+}
+
+#[tokio::test]
+async fn a_resolver_refuses_hosts_behind_a_proxy_too() {
+    let mut peer = Peer::new().await;
+    let proxy = Proxy::at(format!("http://{}", peer.address));
+    let poster = Poster::new().proxy(proxy).resolver(Refusing);
+    for url in ["http://inside.example/", "https://inside.example/"] {
+        match post(&poster, url).await {
+            Err(PostError::Unreachable(reason)) => assert!(reason.contains("is refused"), "{reason}"),
+            other => panic!("expected a refusal, got {other:?}"),
+        }
+    }
+    // The proxy may know a name that this machine does not.
+    let (answer, ()) = tokio::join!(post(&poster, "http://outside.example/v1"), async {
+        let asked = peer.next().await;
+        assert_eq!(asked.path, "http://outside.example/v1");
+        asked.accepted().await;
+    });
+    assert_eq!(answer.unwrap().status, 202);
 }
 
 #[test]

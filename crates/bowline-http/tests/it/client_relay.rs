@@ -1,4 +1,4 @@
-//! What a relay hears over HTTP, where every request has a stream of its own.
+//! What a relay receives over HTTP, where every request has a stream of its own.
 
 use crate::client_peer::{Events, Peer, greeting, legacy, modern, text};
 use bowline_client::{
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 const REVISIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// Tells the test what it hears, and answers questions with the keys of their calls.
+/// Passes what it receives to the test, and answers questions with the keys of their calls.
 struct Telling(mpsc::UnboundedSender<(Option<u64>, Value)>);
 
 impl Relay for Telling {

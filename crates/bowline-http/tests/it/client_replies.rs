@@ -37,7 +37,7 @@ async fn both_kinds_of_replies_are_accepted() {
 #[tokio::test]
 async fn every_end_of_line_ends_a_line_of_an_event() {
     for end in ["\n", "\r", "\r\n"] {
-        let told = replied(|asked| async move {
+        let returned = replied(|asked| async move {
             let response = asked.response_to(&text("done"));
             let (first, second) = response.split_at(response.find(',').unwrap() + 1);
             let mut events = asked.events(&[]).await;
@@ -52,14 +52,14 @@ async fn every_end_of_line_ends_a_line_of_an_event() {
             ];
             events.write(&lines.join(end)).await;
         });
-        assert_eq!(told.await.unwrap(), "done", "{end:?}");
+        assert_eq!(returned.await.unwrap(), "done", "{end:?}");
     }
 }
 
 #[tokio::test]
 async fn events_are_read_as_the_standard_says() {
     // proves: HTTP-84
-    let told = replied(|asked| async move {
+    let returned = replied(|asked| async move {
         let response = asked.response_to(&text("done"));
         let (first, second) = response.split_at(response.find(',').unwrap() + 1);
         let mut events = asked.events(&[]).await;
@@ -73,7 +73,7 @@ async fn events_are_read_as_the_standard_says() {
             events.asked.stream.flush().await.unwrap();
         }
     });
-    assert_eq!(told.await.unwrap(), "done");
+    assert_eq!(returned.await.unwrap(), "done");
 }
 
 #[tokio::test]

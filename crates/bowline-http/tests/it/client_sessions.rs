@@ -94,9 +94,10 @@ async fn a_broken_stream_is_resumed_without_duplicates() {
     for revision in REVISIONS {
         let (client, mut peer, _standing) = legacy(Client::builder(), revision).await;
         let steps: Arc<Mutex<Vec<String>>> = Arc::default();
-        let heard = Arc::clone(&steps);
-        let call =
-            client.call("t", ()).progress(move |step| heard.lock().unwrap().push(step.progress.to_string()));
+        let received = Arc::clone(&steps);
+        let call = client
+            .call("t", ())
+            .progress(move |step| received.lock().unwrap().push(step.progress.to_string()));
         let (called, ()) = tokio::join!(call, async {
             let asked = peer.post("tools/call").await;
             let (token, response) = (asked.body["id"].clone(), asked.response_to(&text("done")));
@@ -195,7 +196,7 @@ async fn a_stream_that_cannot_be_resumed_fails_its_request_alone() {
     assert!(peer.unseen().is_empty());
 }
 
-/// The server hears that nobody waits for a call any more whose reply was lost.
+/// The server is notified that nobody waits for a call any more whose reply was lost.
 async fn is_given_up(peer: &mut Peer, id: &Value) {
     let cancelled = peer.post("notifications/cancelled").await;
     look_at(&cancelled, "s-1", "2025-11-25");
@@ -206,12 +207,12 @@ async fn is_given_up(peer: &mut Peer, id: &Value) {
 #[tokio::test]
 async fn the_session_stream_is_kept_open() {
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-    let heard = Arc::new(tokio::sync::Semaphore::new(0));
-    let told = Arc::clone(&heard);
-    let builder = Client::builder().on_notification(move |_| told.add_permits(1));
+    let received = Arc::new(tokio::sync::Semaphore::new(0));
+    let notified = Arc::clone(&received);
+    let builder = Client::builder().on_notification(move |_| notified.add_permits(1));
     let (_client, mut peer, mut standing) = legacy(builder, "2025-06-18").await;
     event(&mut standing, "s-1", &changed).await;
-    heard.acquire().await.unwrap().forget();
+    received.acquire().await.unwrap().forget();
     drop(standing);
     let back = peer.verb("GET").await;
     assert_eq!(back.header("last-event-id"), Some("s-1"));
@@ -222,7 +223,7 @@ async fn the_session_stream_is_kept_open() {
     look_at(&back, "s-1", "2025-06-18");
     let mut standing = back.events(&[]).await;
     event(&mut standing, "s-9", &changed).await;
-    heard.acquire().await.unwrap().forget();
+    received.acquire().await.unwrap().forget();
     drop(standing);
     for _ in 0..2 {
         let back = peer.verb("GET").await;

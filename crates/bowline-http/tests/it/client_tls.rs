@@ -137,11 +137,11 @@ async fn a_server_with_a_trusted_certificate_is_reached() {
         for revision in Revision::ALL {
             let target = http(format!("https://localhost:{}/mcp", site.port)).trust(site.certificate.clone());
             let client = Client::builder().revisions([revision]).connect(target).await.unwrap();
-            let heard = Arc::new(Mutex::new(0));
-            let count = Arc::clone(&heard);
+            let received = Arc::new(Mutex::new(0));
+            let count = Arc::clone(&received);
             let call = client.call("steps", ()).progress(move |_| *count.lock().unwrap() += 1);
             assert_eq!(call.await.unwrap().text(), "done");
-            assert_eq!(*heard.lock().unwrap(), 1);
+            assert_eq!(*received.lock().unwrap(), 1);
             client.close().await;
         }
         let versions = site.versions.lock().unwrap();

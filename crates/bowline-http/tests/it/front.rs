@@ -59,8 +59,8 @@ async fn a_front_answers_in_the_endpoints_place_or_lets_pass() {
     let service = HttpService::with_options(server, HttpOptions::new().filter(Porter));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (end, told) = oneshot::channel::<()>();
-    let served = tokio::spawn(async move { service.serve(listener, async { drop(told.await) }).await });
+    let (end, ended) = oneshot::channel::<()>();
+    let served = tokio::spawn(async move { service.serve(listener, async { drop(ended.await) }).await });
 
     let get =
         |path: &str, host: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

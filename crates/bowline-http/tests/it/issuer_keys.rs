@@ -394,3 +394,20 @@ async fn v61_a_protected_server_accepts_the_issuers_tokens_and_follows_no_link_i
     assert!(canary.requests().is_empty() && issuer.requests().is_empty());
     serving.abort();
 }
+
+#[tokio::test]
+async fn v50_keys_are_not_fetched_from_internal_addresses() {
+    let (issuer, key) = (TestIssuer::start().await, test_key("a"));
+    let canary = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = canary.local_addr().unwrap().port();
+    for uri in [format!("https://0.0.0.0:{port}/keys"), "https://169.254.169.254/keys".to_owned()] {
+        let metadata = json!({ "issuer": issuer.url, "jwks_uri": uri });
+        issuer.set("/.well-known/oauth-authorization-server", &metadata);
+        let verdict = verify_at(&issuer.verifier(), &issuer.token(&key), NOW).await;
+        assert!(is_unavailable(&verdict), "{uri}: {verdict:?}");
+    }
+    // An earlier connection would be accepted first.
+    let own = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let (_, accepted) = canary.accept().await.unwrap();
+    assert_eq!(accepted, own.local_addr().unwrap(), "something else connected");
+}

@@ -1,6 +1,6 @@
 //! What is left when everybody has gone: nothing.
 
-use crate::wire::{Ask, Told};
+use crate::wire::{Ask, HttpReply};
 use bowline_http::HttpService;
 use bowline_server::{Server, Tool};
 use http::{Method, StatusCode};
@@ -15,11 +15,11 @@ fn hello() -> Ask {
 }
 
 async fn open(endpoint: &HttpService) -> String {
-    let told = hello().send(endpoint).await;
-    told.headers["mcp-session-id"].to_str().unwrap().to_owned()
+    let response = hello().send(endpoint).await;
+    response.headers["mcp-session-id"].to_str().unwrap().to_owned()
 }
 
-async fn get(endpoint: &HttpService, id: &str) -> Told {
+async fn get(endpoint: &HttpService, id: &str) -> HttpReply {
     let ask = Ask::new(Method::GET).header("accept", "text/event-stream").header("mcp-session-id", id);
     ask.header("mcp-protocol-version", "2025-11-25").send(endpoint).await
 }

@@ -1,6 +1,6 @@
 //! Sessions: 2025-03-26 to 2025-11-25, and the transport of 2024-11-05.
 
-use crate::wire::{Ask, Told, late};
+use crate::wire::{Ask, HttpReply, late};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Ctx, Result, Server, Tool};
 use bowline_types::Revision;
@@ -61,10 +61,10 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     async fn open(endpoint: &'a HttpService, revision: &str) -> Self {
-        let told = Ask::post(&hello(revision)).send(endpoint).await;
-        assert_eq!(told.status, StatusCode::OK);
-        let id = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
-        assert_eq!(told.json().await["result"]["protocolVersion"], revision);
+        let http_response = Ask::post(&hello(revision)).send(endpoint).await;
+        assert_eq!(http_response.status, StatusCode::OK);
+        let id = http_response.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        assert_eq!(http_response.json().await["result"]["protocolVersion"], revision);
         let session = Self { endpoint, id, revision: revision.to_owned() };
         let accepted =
             session.post(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
@@ -81,16 +81,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn post(&self, body: &Value) -> Told {
+    async fn post(&self, body: &Value) -> HttpReply {
         self.with(Ask::post(body)).send(self.endpoint).await
     }
 
-    async fn call(&self, id: i64, tool: &str) -> Told {
+    async fn call(&self, id: i64, tool: &str) -> HttpReply {
         let params = json!({ "name": tool, "_meta": { "progressToken": id } });
         self.post(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })).await
     }
 
-    async fn get(&self, last: Option<&str>) -> Told {
+    async fn get(&self, last: Option<&str>) -> HttpReply {
         let ask = self.with(Ask::new(Method::GET).header("accept", "text/event-stream"));
         let ask = match last {
             Some(last) => ask.header("last-event-id", last),
@@ -109,9 +109,9 @@ async fn a_session_opens_serves_and_ends() {
         let session = Session::open(&endpoint, revision).await;
         assert!(session.id.len() >= 32 && session.id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
         assert!(ids.insert(session.id.clone()));
-        let told = session.call(1, "now").await;
-        assert_eq!(told.headers["content-type"], "application/json");
-        assert_eq!(told.json().await["result"]["content"][0]["text"], "now");
+        let http_response = session.call(1, "now").await;
+        assert_eq!(http_response.headers["content-type"], "application/json");
+        assert_eq!(http_response.json().await["result"]["content"][0]["text"], "now");
         let ended = session.with(Ask::new(Method::DELETE)).send(&endpoint).await;
         assert!(ended.status.is_success());
         assert_eq!(session.call(2, "now").await.status, StatusCode::NOT_FOUND);
@@ -186,15 +186,15 @@ async fn a_question_travels_on_the_stream_of_its_call() {
     // proves: HTTP-22, HTTP-23, HTTP-24, HTTP-25, HTTP-27
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-06-18").await;
-    let mut told = session.call(1, "greet").await;
-    assert!(told.is_stream());
-    let (_, question) = told.message().await.unwrap();
+    let mut http_response = session.call(1, "greet").await;
+    assert!(http_response.is_stream());
+    let (_, question) = http_response.message().await.unwrap();
     assert_eq!(question["method"], "elicitation/create");
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": { "name": "Ada" } } });
     assert_eq!(session.post(&answer).await.status, StatusCode::ACCEPTED);
-    let (_, response) = told.message().await.unwrap();
+    let (_, response) = http_response.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
-    assert!(told.message().await.is_none());
+    assert!(http_response.message().await.is_none());
 }
 
 #[tokio::test]
@@ -205,17 +205,17 @@ async fn an_interrupted_stream_is_resumed_after_its_last_event() {
     let endpoint = HttpService::new(server(Arc::clone(&gate))).unwrap();
     for revision in ["2025-03-26", "2025-11-25"] {
         let session = Session::open(&endpoint, revision).await;
-        let mut told = session.call(1, "gated").await;
+        let mut http_response = session.call(1, "gated").await;
         if revision == "2025-11-25" {
-            let priming = told.event().await.unwrap();
+            let priming = http_response.event().await.unwrap();
             assert!(priming.contains("id:") && priming.contains("retry:"), "{priming}");
             let data: Vec<&str> = priming.lines().filter_map(|line| line.strip_prefix("data:")).collect();
             assert_eq!(data.concat().trim(), "", "{priming}");
         }
-        let (id, progress) = told.message().await.unwrap();
+        let (id, progress) = http_response.message().await.unwrap();
         assert_eq!(progress["params"]["progress"], 1);
         // In these revisions a closed connection is not a cancellation. Another stream of the session has messages too.
-        drop(told);
+        drop(http_response);
         drop(session.call(2, "greet").await);
         gate.notify_one();
         let mut resumed = session.get(id.as_deref()).await;
@@ -255,12 +255,12 @@ async fn a_response_is_never_lost_after_notifications() {
     let endpoint = HttpService::with_options(server, settings);
     let session = Session::open(&endpoint, "2025-06-18").await;
     for (id, name) in [(1, "often"), (2, "long")] {
-        let mut told = session.call(id, name).await;
-        assert_eq!(told.status, StatusCode::OK, "{name}");
-        told.message().await.unwrap();
+        let mut http_response = session.call(id, name).await;
+        assert_eq!(http_response.status, StatusCode::OK, "{name}");
+        http_response.message().await.unwrap();
         opening.notify_one();
         let mut last = Value::Null;
-        while let Some((_, message)) = told.message().await {
+        while let Some((_, message)) = http_response.message().await {
             last = message;
         }
         assert_eq!(last["id"], id, "{name}");
@@ -281,10 +281,10 @@ async fn a_silent_call_ends_with_its_session() {
         started.notified().await;
         session.with(Ask::new(Method::DELETE)).send(&endpoint).await
     };
-    let (told, ended) = tokio::join!(session.call(1, "silent"), ending);
+    let (http_response, ended) = tokio::join!(session.call(1, "silent"), ending);
     assert!(ended.status.is_success());
-    assert!(!told.is_stream(), "there is nothing to wait for");
-    assert_eq!(told.status, StatusCode::NOT_FOUND);
+    assert!(!http_response.is_stream(), "there is nothing to wait for");
+    assert_eq!(http_response.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -375,9 +375,9 @@ async fn a_streamed_batch_has_one_response_per_request() {
         { "jsonrpc": "2.0", "id": 1, "method": "ping" },
         { "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params },
     ]);
-    let mut told = session.post(&batch).await;
+    let mut http_response = session.post(&batch).await;
     let mut ids = Vec::new();
-    while let Some((_, message)) = told.message().await {
+    while let Some((_, message)) = http_response.message().await {
         let messages = message.as_array().cloned().unwrap_or_else(|| vec![message]);
         ids.extend(messages.iter().filter(|it| it.get("result").is_some()).map(|it| it["id"].as_i64()));
     }
@@ -486,12 +486,12 @@ async fn sessions_without_a_principal_have_a_limit_of_their_own() {
 async fn the_first_revision_has_two_endpoints() {
     // proves: SSE-01, SSE-02, SSE-04, SSE-06, SSE-07, HTTP-03, HTTP-98
     let default = HttpService::new(server(Arc::default())).unwrap();
-    let told = Ask::new(Method::GET).path("/sse").send(&default).await;
-    assert!(told.status.is_client_error(), "this transport is off by default");
+    let http_response = Ask::new(Method::GET).path("/sse").send(&default).await;
+    assert!(http_response.status.is_client_error(), "this transport is off by default");
     let settings = HttpOptions::new().sse_path("/sse");
     let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
-    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
-    let opening = told.event().await.unwrap();
+    let mut http_response = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let opening = http_response.event().await.unwrap();
     let address = opening.lines().find_map(|line| line.strip_prefix("data:")).unwrap().trim();
     // Relative to the URL of the stream, so that it holds behind a router that cuts the path.
     assert!(address.starts_with("?sessionId="), "{address}");
@@ -499,13 +499,13 @@ async fn the_first_revision_has_two_endpoints() {
     assert!(opening.contains("event: endpoint"), "{opening}");
     let post = |body: Value| Ask::post(&body).path(&address);
     assert_eq!(post(hello("2024-11-05")).send(&endpoint).await.status, StatusCode::ACCEPTED);
-    let (_, greeting) = told.message().await.unwrap();
+    let (_, greeting) = http_response.message().await.unwrap();
     assert_eq!(greeting["result"]["protocolVersion"], "2024-11-05");
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "now" } });
     let accepted = post(call).send(&endpoint).await;
     assert_eq!(accepted.status, StatusCode::ACCEPTED);
     assert_eq!(accepted.json().await, Value::Null, "the response comes on the stream");
-    let event = told.event().await.unwrap();
+    let event = http_response.event().await.unwrap();
     let (name, data) = event.split_once('\n').unwrap();
     assert_eq!(name, "event: message");
     let reply: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
@@ -527,12 +527,12 @@ async fn the_first_revision_has_two_endpoints() {
 async fn a_session_of_the_first_revision_ends_with_its_stream() {
     let settings = HttpOptions::new().sse_path("/sse");
     let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
-    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
-    let (_, address) = told.message().await.unwrap();
+    let mut http_response = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let (_, address) = http_response.message().await.unwrap();
     let post = || Ask::post(&hello("2024-11-05")).path(&format!("/sse{}", address.as_str().unwrap()));
     assert_eq!(post().send(&endpoint).await.status, StatusCode::ACCEPTED);
-    // Nothing could be told to this client any more: the revision has no way to come back.
-    drop(told);
+    // Nothing can be sent to this client any more: in this revision, streams cannot be resumed.
+    drop(http_response);
     assert_eq!(post().send(&endpoint).await.status, StatusCode::NOT_FOUND);
 }
 
@@ -546,15 +546,15 @@ async fn a_message_that_arrives_after_the_end_of_its_session_starts_nothing() {
     });
     let settings = HttpOptions::new().sse_path("/sse");
     let endpoint = HttpService::with_options(Server::new("first").tool(endless).build().unwrap(), settings);
-    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
-    let (_, address) = told.message().await.unwrap();
+    let mut http_response = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let (_, address) = http_response.message().await.unwrap();
     let post = |body: &Value| Ask::post(body).path(&format!("/sse{}", address.as_str().unwrap()));
     assert_eq!(post(&hello("2024-11-05")).send(&endpoint).await.status, StatusCode::ACCEPTED);
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "endless" } });
     let (arrives, body) = late();
     // The head of the message is there before the session ends, and its body after.
     let ending = async {
-        drop(told);
+        drop(http_response);
         assert!(arrives.send(call.to_string().into()).is_ok());
     };
     let (answered, ()) = tokio::join!(biased; post(&call).send_with(body, &endpoint), ending);
@@ -566,16 +566,16 @@ async fn a_message_that_arrives_after_the_end_of_its_session_starts_nothing() {
 async fn a_long_call_may_close_its_stream_and_be_resumed() {
     // proves: HTTP-33, HTTP-35
     let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
-        ctx.hang_up();
+        ctx.close_stream();
         tokio::task::yield_now().await;
         "worth the wait"
     });
     let endpoint = HttpService::new(Server::new("slow").tool(patient)).unwrap();
     let session = Session::open(&endpoint, "2025-11-25").await;
-    let mut told = session.call(1, "patient").await;
-    let priming = told.event().await.unwrap();
+    let mut http_response = session.call(1, "patient").await;
+    let priming = http_response.event().await.unwrap();
     assert!(priming.contains("retry:"), "{priming}");
-    assert!(told.event().await.is_none(), "the server has closed the stream");
+    assert!(http_response.event().await.is_none(), "the server has closed the stream");
     let id = priming.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
     let mut back = session.get(Some(&id)).await;
     let (_, reply) = back.message().await.unwrap();
@@ -590,14 +590,14 @@ async fn a_long_call_may_close_its_stream_and_be_resumed() {
 async fn a_question_can_still_be_answered_while_the_server_ends() {
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-06-18").await;
-    let mut told = session.call(1, "greet").await;
-    let (_, question) = told.message().await.unwrap();
+    let mut http_response = session.call(1, "greet").await;
+    let (_, question) = http_response.message().await.unwrap();
     endpoint.end();
     assert_eq!(session.call(2, "now").await.status, StatusCode::SERVICE_UNAVAILABLE);
     let content = json!({ "name": "Ada" });
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": content } });
     assert_eq!(session.post(&answer).await.status, StatusCode::ACCEPTED);
-    let (_, response) = told.message().await.unwrap();
+    let (_, response) = http_response.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
 }
 
@@ -619,25 +619,25 @@ async fn a_stream_of_the_first_revision_ends_with_the_server_but_not_before_its_
     });
     let settings = HttpOptions::new().sse_path("/sse");
     let endpoint = HttpService::with_options(Server::new("first").tool(sure).build().unwrap(), settings);
-    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
-    let (_, address) = told.message().await.unwrap();
+    let mut http_response = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let (_, address) = http_response.message().await.unwrap();
     let post =
         |body: Value| Ask::post(&body).path(&format!("/sse{}", address.as_str().unwrap())).send(&endpoint);
     let mut hello = hello("2024-11-05");
     hello["params"]["capabilities"] = json!({ "roots": {} });
     post(hello).await;
     post(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-    told.message().await.unwrap();
+    http_response.message().await.unwrap();
     let call =
         |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "sure" } });
     post(call(1)).await;
-    let (_, question) = told.message().await.unwrap();
+    let (_, question) = http_response.message().await.unwrap();
     endpoint.end();
     assert_eq!(post(call(2)).await.status, StatusCode::SERVICE_UNAVAILABLE);
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } });
     assert_eq!(post(answer).await.status, StatusCode::ACCEPTED);
-    let (_, response) = told.message().await.unwrap();
+    let (_, response) = http_response.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "0");
-    let end = tokio::time::timeout(Duration::from_secs(60), told.message()).await;
+    let end = tokio::time::timeout(Duration::from_secs(60), http_response.message()).await;
     assert_eq!(end, Ok(None));
 }

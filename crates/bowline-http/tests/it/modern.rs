@@ -86,13 +86,14 @@ fn endpoint_with_registry() -> (HttpService, Registry) {
 #[tokio::test]
 async fn a_call_is_answered_in_one_piece() {
     // proves: HTTP-02, HTTP-19, VER-06
-    let told = Ask::modern("tools/call", json!({ "name": "echo", "arguments": { "message": "hi" } }))
-        .send(&endpoint())
-        .await;
-    assert_eq!(told.status, StatusCode::OK);
-    assert_eq!(told.headers["content-type"], "application/json");
-    assert!(!told.headers.contains_key("mcp-session-id"));
-    let reply = told.json().await;
+    let http_response =
+        Ask::modern("tools/call", json!({ "name": "echo", "arguments": { "message": "hi" } }))
+            .send(&endpoint())
+            .await;
+    assert_eq!(http_response.status, StatusCode::OK);
+    assert_eq!(http_response.headers["content-type"], "application/json");
+    assert!(!http_response.headers.contains_key("mcp-session-id"));
+    let reply = http_response.json().await;
     assert_eq!(reply["result"]["content"][0]["text"], "hi", "{reply}");
     assert_eq!(reply["result"]["resultType"], "complete");
 }
@@ -101,19 +102,20 @@ async fn a_call_is_answered_in_one_piece() {
 async fn a_call_that_reports_becomes_a_stream() {
     // proves: HTTP-77, HTTP-80, HTTP-82
     // proves: HTTP-19, HTTP-78, HTTP-90
-    let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
-        .send(&endpoint())
-        .await;
-    assert!(told.is_stream());
-    assert_eq!(told.headers["x-accel-buffering"], "no");
+    let mut http_response =
+        Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
+            .send(&endpoint())
+            .await;
+    assert!(http_response.is_stream());
+    assert_eq!(http_response.headers["x-accel-buffering"], "no");
     for step in 1..=3 {
-        let (id, message) = told.message().await.unwrap();
+        let (id, message) = http_response.message().await.unwrap();
         assert_eq!(id, None, "streams of this revision cannot be resumed");
         assert_eq!(message["params"], json!({ "progressToken": "t", "progress": step, "total": 3 }));
     }
-    let (_, response) = told.message().await.unwrap();
+    let (_, response) = http_response.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "counted");
-    assert!(told.message().await.is_none());
+    assert!(http_response.message().await.is_none());
 }
 
 #[tokio::test]
@@ -132,11 +134,12 @@ async fn a_response_is_never_lost_after_notifications() {
     let server = Server::new("chatty").limits(unhindered).tool(long).tool(often);
     let endpoint = HttpService::new(server).unwrap();
     for name in ["long", "often"] {
-        let mut told = Ask::modern("tools/call", json!({ "name": name, "_meta": { "progressToken": "t" } }))
-            .send(&endpoint)
-            .await;
+        let mut http_response =
+            Ask::modern("tools/call", json!({ "name": name, "_meta": { "progressToken": "t" } }))
+                .send(&endpoint)
+                .await;
         let mut last = Value::Null;
-        while let Some((_, message)) = told.message().await {
+        while let Some((_, message)) = http_response.message().await {
             last = message;
         }
         assert_eq!(last["result"]["resultType"], "complete", "{name}");
@@ -147,10 +150,10 @@ async fn a_response_is_never_lost_after_notifications() {
 #[tokio::test]
 async fn a_question_on_a_stream_is_in_the_result_and_no_request() {
     let ask = json!({ "name": "report_and_greet", "_meta": { "progressToken": "t" } });
-    let mut told = Ask::modern("tools/call", ask).send(&endpoint()).await;
-    assert!(told.is_stream());
+    let mut http_response = Ask::modern("tools/call", ask).send(&endpoint()).await;
+    assert!(http_response.is_stream());
     let mut messages = Vec::new();
-    while let Some((_, message)) = told.message().await {
+    while let Some((_, message)) = http_response.message().await {
         assert!(message.get("method").is_none() || message.get("id").is_none(), "a request: {message}");
         messages.push(message);
     }
@@ -233,9 +236,9 @@ async fn errors_are_reported_in_order_with_their_status() {
         ),
         (Ask::modern("tools/call", json!({ "name": "query", "arguments": { "region": null } })), 200, 0),
     ] {
-        let told = ask.send(&endpoint).await;
-        let actual = told.status;
-        let reply = told.json().await;
+        let http_response = ask.send(&endpoint).await;
+        let actual = http_response.status;
+        let reply = http_response.json().await;
         assert_eq!(
             (actual.as_u16(), reply["error"]["code"].as_i64().unwrap_or_default()),
             (status, code),
@@ -254,11 +257,11 @@ async fn a_parameter_too_long_for_a_header_is_refused() {
     let endpoint = endpoint();
     for (limit, status) in [(9_007_199_254_740_991_i64, 200), (9_007_199_254_740_992, 400)] {
         let params = json!({ "name": "limited", "arguments": { "limit": limit } });
-        let told = Ask::modern("tools/call", params)
+        let http_response = Ask::modern("tools/call", params)
             .header("mcp-param-limit", &limit.to_string())
             .send(&endpoint)
             .await;
-        assert_eq!(told.status.as_u16(), status);
+        assert_eq!(http_response.status.as_u16(), status);
     }
 }
 
@@ -298,21 +301,21 @@ async fn a_modern_server_names_its_revisions_to_a_legacy_client() {
     let client = json!({ "name": "c", "version": "1" });
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    let told = Ask::post(&hello).send(&endpoint).await;
-    assert_eq!(told.status, StatusCode::BAD_REQUEST);
-    let reply = told.json().await;
+    let http_response = Ask::post(&hello).send(&endpoint).await;
+    assert_eq!(http_response.status, StatusCode::BAD_REQUEST);
+    let reply = http_response.json().await;
     let expected = json!({ "supported": ["2026-07-28"], "requested": "2025-06-18" });
     assert_eq!(reply["error"]["data"], expected, "{reply}");
     for method in [Method::GET, Method::DELETE] {
-        let told = Ask::new(method).header("mcp-session-id", "x").send(&endpoint).await;
-        assert_eq!(told.status, StatusCode::METHOD_NOT_ALLOWED);
+        let http_response = Ask::new(method).header("mcp-session-id", "x").send(&endpoint).await;
+        assert_eq!(http_response.status, StatusCode::METHOD_NOT_ALLOWED);
     }
     let call = json!({ "name": "echo", "arguments": { "message": "hi" } });
     let stale = Ask::modern("tools/call", call).header("mcp-session-id", "x").header("last-event-id", "7");
-    let told = stale.send(&endpoint).await;
-    assert_eq!(told.status, StatusCode::OK);
-    assert!(!told.headers.contains_key("mcp-session-id"));
-    assert_eq!(told.json().await["result"]["content"][0]["text"], "hi");
+    let http_response = stale.send(&endpoint).await;
+    assert_eq!(http_response.status, StatusCode::OK);
+    assert!(!http_response.headers.contains_key("mcp-session-id"));
+    assert_eq!(http_response.json().await["result"]["content"][0]["text"], "hi");
 }
 
 #[tokio::test]
@@ -342,10 +345,10 @@ async fn an_invalid_message_is_refused_with_json() {
         (Ask::new(Method::PUT), 405, -32600),
         (Ask::new(Method::OPTIONS).header("origin", "http://localhost:8080"), 405, -32600),
     ] {
-        let told = ask.send(&endpoint).await;
-        let actual = told.status;
-        assert!(!told.headers.contains_key("access-control-allow-origin"));
-        let reply = told.json().await;
+        let http_response = ask.send(&endpoint).await;
+        let actual = http_response.status;
+        assert!(!http_response.headers.contains_key("access-control-allow-origin"));
+        let reply = http_response.json().await;
         assert_eq!(
             (actual.as_u16(), reply["error"]["code"].as_i64().unwrap_or_default()),
             (status, code),
@@ -365,12 +368,12 @@ async fn an_invalid_message_is_refused_with_json() {
 async fn a_listen_stream_stays_open_and_ends_with_its_result() {
     // proves: SUB-13, HTTP-94
     let (endpoint, registry) = endpoint_with_registry();
-    let mut told =
+    let mut http_response =
         Ask::modern("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
             .send(&endpoint)
             .await;
-    assert!(told.is_stream());
-    let (_, acknowledged) = told.message().await.unwrap();
+    assert!(http_response.is_stream());
+    let (_, acknowledged) = http_response.message().await.unwrap();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     // What another request reports stays on the stream of that request.
     let mut other = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
@@ -383,13 +386,13 @@ async fn a_listen_stream_stays_open_and_ends_with_its_result() {
     assert_eq!(logged["method"], "notifications/message", "{logged}");
     while other.message().await.is_some() {}
     registry.add_tool(Tool::new("late").handler(|| "ok")).unwrap();
-    let (_, changed) = told.message().await.unwrap();
+    let (_, changed) = http_response.message().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
     assert_eq!(changed["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
     endpoint.end();
-    let (_, result) = told.message().await.unwrap();
+    let (_, result) = http_response.message().await.unwrap();
     assert_eq!(result["result"]["resultType"], "complete", "{result}");
-    assert!(told.message().await.is_none());
+    assert!(http_response.message().await.is_none());
     let refused = Ask::modern("tools/list", json!({})).send(&endpoint).await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
 }
@@ -398,20 +401,20 @@ async fn a_listen_stream_stays_open_and_ends_with_its_result() {
 async fn a_burst_of_changes_does_not_end_a_listen_stream() {
     let (endpoint, registry) = endpoint_with_registry();
     let uris: Vec<_> = (0..500).map(|number| format!("http://x/{number}")).collect();
-    let mut told =
+    let mut http_response =
         Ask::modern("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))
             .send(&endpoint)
             .await;
-    told.message().await.unwrap();
+    http_response.message().await.unwrap();
     for uri in &uris {
         registry.resource_updated(uri);
     }
     for _ in &uris {
-        let (_, updated) = told.message().await.expect("the stream goes on");
+        let (_, updated) = http_response.message().await.expect("the stream goes on");
         assert_eq!(updated["method"], "notifications/resources/updated");
     }
     endpoint.end();
-    let (_, result) = told.message().await.expect("the stream ends with its result");
+    let (_, result) = http_response.message().await.expect("the stream ends with its result");
     assert_eq!(result["result"]["resultType"], "complete", "{result}");
 }
 
@@ -441,12 +444,13 @@ async fn a_client_that_disconnects_cancels_its_call() {
         })
     };
     let endpoint = HttpService::new(Server::new("slow").tool(tool)).unwrap();
-    let mut told = Ask::modern("tools/call", json!({ "name": "slow", "_meta": { "progressToken": 1 } }))
-        .send(&endpoint)
-        .await;
-    assert!(told.message().await.is_some());
+    let mut http_response =
+        Ask::modern("tools/call", json!({ "name": "slow", "_meta": { "progressToken": 1 } }))
+            .send(&endpoint)
+            .await;
+    assert!(http_response.message().await.is_some());
     assert!(!dropped.load(Ordering::Acquire));
-    drop(told);
+    drop(http_response);
     assert!(dropped.load(Ordering::Acquire));
 }
 
@@ -454,11 +458,12 @@ async fn a_client_that_disconnects_cancels_its_call() {
 async fn no_silence_timeout_is_too_long() {
     let settings = HttpOptions::new().keep_alive(Duration::MAX).stream_after(Duration::MAX);
     let endpoint = HttpService::with_options(server().build().unwrap(), settings);
-    let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
-        .send(&endpoint)
-        .await;
+    let mut http_response =
+        Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
+            .send(&endpoint)
+            .await;
     let mut last = Value::Null;
-    while let Some((_, message)) = told.message().await {
+    while let Some((_, message)) = http_response.message().await {
         last = message;
     }
     assert_eq!(last["result"]["content"][0]["text"], "counted");
@@ -469,9 +474,10 @@ async fn a_silent_stream_is_kept_alive() {
     // proves: HTTP-83
     let settings = HttpOptions::new().keep_alive(Duration::from_secs(15));
     let endpoint = HttpService::with_options(server().build().unwrap(), settings);
-    let mut told = Ask::modern("subscriptions/listen", json!({ "notifications": {} })).send(&endpoint).await;
-    assert!(told.message().await.is_some());
+    let mut http_response =
+        Ask::modern("subscriptions/listen", json!({ "notifications": {} })).send(&endpoint).await;
+    assert!(http_response.message().await.is_some());
     for _ in 0..3 {
-        assert_eq!(told.event().await.unwrap(), ": keep-alive");
+        assert_eq!(http_response.event().await.unwrap(), ": keep-alive");
     }
 }

@@ -1,6 +1,6 @@
-//! Whose a request is: told with each request, and by nothing that an earlier one left behind.
+//! Who sends a request: known from each request, not from an earlier one.
 
-use crate::wire::{Ask, Told};
+use crate::wire::{Ask, HttpReply};
 use bowline_http::HttpService;
 use bowline_server::{Ctx, Result, Server, Tool};
 use http::{Method, StatusCode};
@@ -33,8 +33,8 @@ fn by(ask: Ask, principal: Option<&str>) -> Ask {
     }
 }
 
-async fn text(told: Told) -> Value {
-    told.json().await["result"]["content"][0]["text"].take()
+async fn text(response: HttpReply) -> Value {
+    response.json().await["result"]["content"][0]["text"].take()
 }
 
 #[tokio::test]
@@ -79,9 +79,9 @@ async fn a_session_id_does_not_authenticate() {
             Ask::new(Method::GET).header("accept", "text/event-stream"),
             Ask::new(Method::DELETE),
         ] {
-            let told = by(within(ask), thief).send(&endpoint).await;
+            let response = by(within(ask), thief).send(&endpoint).await;
             // As if there were no such session.
-            assert_eq!(told.status, StatusCode::NOT_FOUND, "{thief:?}");
+            assert_eq!(response.status, StatusCode::NOT_FOUND, "{thief:?}");
         }
     }
     let mine = within(Ask::post(&call)).by("ada").send(&endpoint).await;
@@ -102,8 +102,8 @@ async fn a_state_does_not_authenticate() {
         Ask::modern("tools/call", params)
     };
     for thief in [None, Some("bob")] {
-        let told = by(retry(), thief).send(&endpoint).await.json().await;
-        assert_eq!(told["error"]["code"], -32602, "{told}");
+        let response = by(retry(), thief).send(&endpoint).await.json().await;
+        assert_eq!(response["error"]["code"], -32602, "{response}");
     }
     assert_eq!(text(retry().by("ada").send(&endpoint).await).await, "true by ada");
 }

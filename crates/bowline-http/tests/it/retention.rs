@@ -1,6 +1,6 @@
 //! What all streams keep together is bounded.
 
-use crate::wire::{Ask, Told};
+use crate::wire::{Ask, HttpReply};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Ctx, Server, Tool};
 use http::{Method, StatusCode};
@@ -22,30 +22,30 @@ async fn open(endpoint: &HttpService) -> String {
     let client = json!({ "name": "c", "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-    let told = Ask::post(&hello).send(endpoint).await;
-    let session = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let response = Ask::post(&hello).send(endpoint).await;
+    let session = response.headers["mcp-session-id"].to_str().unwrap().to_owned();
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let accepted = Ask::post(&ready).header("mcp-session-id", &session).send(endpoint).await;
     assert_eq!(accepted.status, StatusCode::ACCEPTED);
     session
 }
 
-async fn call(endpoint: &HttpService, session: &str) -> Told {
+async fn call(endpoint: &HttpService, session: &str) -> HttpReply {
     let params = json!({ "name": "long", "_meta": { "progressToken": 1 } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     Ask::post(&call).header("mcp-session-id", session).send(endpoint).await
 }
 
 /// Goes back to the stream of the call, which is the third of its session.
-async fn resume(endpoint: &HttpService, session: &str) -> Told {
+async fn resume(endpoint: &HttpService, session: &str) -> HttpReply {
     let get = Ask::new(Method::GET).header("accept", "text/event-stream").header("mcp-session-id", session);
     get.header("last-event-id", "3-0").send(endpoint).await
 }
 
 /// Reads a stream to its end; whether the response was on it.
-async fn has_response(mut told: Told) -> bool {
+async fn has_response(mut response: HttpReply) -> bool {
     let mut found = false;
-    while let Some((_, message)) = told.message().await {
+    while let Some((_, message)) = response.message().await {
         found |= message.get("result").is_some();
     }
     found
@@ -58,17 +58,17 @@ async fn unread_streams_are_dropped_for_others() {
     for _ in 0..60 {
         let session = open(&endpoint).await;
         // The client goes away; its call goes on.
-        let told = call(&endpoint, &session).await;
-        assert!(told.is_stream());
-        drop(told);
+        let response = call(&endpoint, &session).await;
+        assert!(response.is_stream());
+        drop(response);
         tokio::task::yield_now().await;
         sessions.push(session);
     }
     let mut kept = 0;
     for session in &sessions {
-        let told = resume(&endpoint, session).await;
-        if told.status == StatusCode::OK {
-            kept += usize::from(has_response(told).await);
+        let response = resume(&endpoint, session).await;
+        if response.status == StatusCode::OK {
+            kept += usize::from(has_response(response).await);
         }
     }
     assert!((1..=10).contains(&kept), "{kept} replies of 100 KiB fit into 1000 KiB");
@@ -113,9 +113,9 @@ async fn listens_are_bounded_in_number_and_in_the_length_of_their_filters() {
     let few = HttpService::with_options(server(), HttpOptions::new().max_listens(2));
     let mut open = Vec::new();
     for status in [200, 200, 503] {
-        let told = listen(Vec::new()).send(&few).await;
-        assert_eq!(told.status, status);
-        open.push(told);
+        let response = listen(Vec::new()).send(&few).await;
+        assert_eq!(response.status, status);
+        open.push(response);
     }
     drop(open);
     assert_eq!(listen(Vec::new()).send(&few).await.status, StatusCode::OK, "the others are gone");
@@ -140,9 +140,9 @@ async fn one_caller_cannot_use_up_the_listens_of_others() {
     let few = HttpService::with_options(server(), options);
     let mut open = Vec::new();
     for (caller, status) in [("ada", 200), ("ada", 200), ("ada", 503), ("bob", 200)] {
-        let told = listen(&[]).by(caller).send(&few).await;
-        assert_eq!(told.status, status, "{caller}");
-        open.push(told);
+        let response = listen(&[]).by(caller).send(&few).await;
+        assert_eq!(response.status, status, "{caller}");
+        open.push(response);
     }
     open.remove(0);
     assert_eq!(listen(&[]).by("ada").send(&few).await.status, StatusCode::OK, "one of hers is closed");
@@ -155,11 +155,11 @@ async fn one_caller_cannot_use_up_the_listens_of_others() {
         [(None, 200), (None, 503), (Some("ada"), 200), (Some("ada"), 503), (Some("bob"), 200)]
     {
         let ask = listen(&long);
-        let told = match caller {
+        let response = match caller {
             Some(caller) => ask.by(caller).send(&short).await,
             None => ask.send(&short).await,
         };
-        assert_eq!(told.status, status, "{caller:?}");
-        open.push(told);
+        assert_eq!(response.status, status, "{caller:?}");
+        open.push(response);
     }
 }

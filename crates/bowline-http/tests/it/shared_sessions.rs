@@ -1,11 +1,11 @@
 //! Sessions that several processes share: every request may reach another one.
 
-use crate::wire::{Ask, Told};
+use crate::wire::{Ask, HttpReply};
 use bowline_http::{HttpOptions, HttpService, Resume, SessionStore};
-use bowline_server::{Ctx, Key as SealKey, KeyRing, Registry, Resource, Result, Server, Task, Tool};
+use bowline_server::{Ctx, Key as SealKey, KeyRing, Registry, Resource, Result, Server, Task, Tasks, Tool};
 use bowline_store::{
-    ClaimRequest, Group, Key, Memory, MemoryBus, NodeId, Owner, Put, PutError, Record, Records, StoreError,
-    Version,
+    ClaimRequest, Durability, Group, Key, Memory, MemoryBus, NodeId, Owner, Put, PutError, Reach, Record,
+    Records, Store, StoreError, Version,
 };
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
@@ -30,6 +30,10 @@ struct Faulty {
     inner: Memory,
     is_down: AtomicBool,
     refuses_writes: AtomicBool,
+    /// Writes happen, and nobody hears of it.
+    is_mute: AtomicBool,
+    /// Relaxed writes are acknowledged and lost, as by a database that is killed.
+    loses_relaxed: AtomicBool,
     refused: AtomicUsize,
     operations: AtomicUsize,
 }
@@ -66,7 +70,17 @@ impl Records for Faulty {
                 assert!(refused < 1000, "the store is asked again and again without a pause");
                 return Err(StoreError::unavailable("read only").into());
             }
-            self.inner.put(put).await
+            let is_lost = put.durability == Durability::Relaxed && self.loses_relaxed.load(Ordering::SeqCst);
+            let key = put.key.clone();
+            let written = self.inner.put(put).await;
+            if self.is_mute.load(Ordering::SeqCst) {
+                return Err(StoreError::unknown("the reply was lost").into());
+            }
+            let version = written?;
+            if is_lost {
+                self.inner.remove(&[key]).await?;
+            }
+            Ok(version)
         })
     }
 
@@ -227,19 +241,19 @@ impl Client {
         self.by(ask).header("mcp-session-id", &self.id).header("mcp-protocol-version", &self.revision)
     }
 
-    async fn post(&self, node: &HttpService, body: &Value) -> Told {
+    async fn post(&self, node: &HttpService, body: &Value) -> HttpReply {
         self.with(Ask::post(body)).send(node).await
     }
 
-    async fn request(&self, node: &HttpService, id: i64, method: &str, params: Value) -> Told {
+    async fn request(&self, node: &HttpService, id: i64, method: &str, params: Value) -> HttpReply {
         self.post(node, &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await
     }
 
-    async fn call(&self, node: &HttpService, id: i64, tool: &str) -> Told {
+    async fn call(&self, node: &HttpService, id: i64, tool: &str) -> HttpReply {
         self.request(node, id, "tools/call", json!({ "name": tool, "_meta": { "progressToken": id } })).await
     }
 
-    async fn get(&self, node: &HttpService, last: Option<&str>) -> Told {
+    async fn get(&self, node: &HttpService, last: Option<&str>) -> HttpReply {
         let ask = self.with(Ask::new(Method::GET).header("accept", "text/event-stream"));
         match last {
             Some(last) => ask.header("last-event-id", last).send(node).await,
@@ -349,6 +363,19 @@ async fn a_question_of_a_task_stays_open_while_the_store_is_down() {
 }
 
 #[tokio::test]
+async fn nobody_listens_in_vain_to_tasks_while_the_store_is_down() {
+    let faulty = Arc::new(Faulty::default());
+    faulty.is_down.store(true, Ordering::SeqCst);
+    let store = Store::builder("faulty", faulty, Arc::new(MemoryBus::new()), Reach::Network).build();
+    let tool = Tool::new("quick").task(Task::now()).handler(async || "done");
+    let endpoint = HttpService::new(Server::new("tasks").tool(tool).tasks(Tasks::new(store))).unwrap();
+    let filter = json!({ "notifications": { "taskIds": ["0123456789abcdef"] } });
+    let told = crate::tasks::ask("subscriptions/listen", None, filter).send(&endpoint).await;
+    assert_eq!(told.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(told.json().await["error"]["code"], -32603);
+}
+
+#[tokio::test]
 async fn a_cancellation_reaches_the_call_from_any_process() {
     let pair = Pair::new();
     let client = pair.open().await;
@@ -413,6 +440,62 @@ async fn events_that_never_were_end_a_stream_with_an_error() {
     // Another session does not see the stream.
     let stranger = pair.open().await;
     assert_eq!(stranger.get(&pair.nodes[1], id.as_deref()).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_stream_is_resumed_where_its_last_event_is_not_confirmed_yet() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    told.message().await.unwrap();
+    let (second, _) = told.message().await.unwrap();
+    pair.gates.entered.notified().await;
+    drop(told);
+    pair.store.is_mute.store(true, Ordering::SeqCst);
+    pair.gates.open.notify_one();
+    // The other process finds the event in the store; the one that wrote it does not know that it is there.
+    let mut again = client.get(&pair.nodes[1], second.as_deref()).await;
+    let (third, message) = again.message().await.unwrap();
+    assert_eq!(message["params"]["progress"], 3.0);
+    drop(again);
+    let mut again = client.get(&pair.nodes[0], third.as_deref()).await;
+    assert_eq!(again.status, StatusCode::OK);
+    pair.store.is_mute.store(false, Ordering::SeqCst);
+    assert_eq!(again.message().await.unwrap().1["result"]["content"][0]["text"], "through");
+}
+
+#[tokio::test]
+async fn what_a_killed_store_loses_is_events_and_nothing_else() {
+    let pair = Pair::new();
+    pair.store.loses_relaxed.store(true, Ordering::SeqCst);
+    let client = pair.open().await;
+    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
+    let (id, _) = told.message().await.unwrap();
+    // Whoever resumes the stream is told, by the id of the call.
+    let mut again = client.get(&pair.nodes[1], id.as_deref()).await;
+    let (_, message) = again.message().await.unwrap();
+    assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
+    assert!(message["error"]["message"].as_str().unwrap().contains("events were lost"), "{message}");
+    // An answer that was acknowledged arrives.
+    let mut told = client.call(&pair.nodes[0], 2, "greet").await;
+    let (_, question) = told.message().await.unwrap();
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
+    assert_eq!(client.post(&pair.nodes[1], &answer).await.status, StatusCode::ACCEPTED);
+    let (_, response) = told.message().await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_ask_does_not_blame_its_client() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    assert_eq!(client.call(&pair.nodes[0], 1, "now").await.status, StatusCode::OK);
+    pair.store.is_down.store(true, Ordering::SeqCst);
+    let mut told = client.call(&pair.nodes[0], 2, "greet").await;
+    let response = if told.is_stream() { told.message().await.unwrap().1 } else { told.json().await };
+    assert_eq!(response["error"]["code"], -32603, "{response}");
+    assert!(response["error"]["data"]["retryAfterMs"].is_u64(), "{response}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// An endpoint on a port of its own, until it is told to end.
+/// An endpoint on a port of its own, until the test ends it.
 struct Running {
     address: SocketAddr,
     end: Option<oneshot::Sender<()>>,
@@ -22,9 +22,9 @@ async fn serve(server: Server) -> Running {
     let service = HttpService::with_options(server.build().unwrap(), HttpOptions::new());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (end, told) = oneshot::channel::<()>();
+    let (end, ended) = oneshot::channel::<()>();
     let served = tokio::spawn(async move {
-        service.serve(listener, async { drop(told.await) }).await.unwrap();
+        service.serve(listener, async { drop(ended.await) }).await.unwrap();
     });
     Running { address, end: Some(end), served }
 }

@@ -18,7 +18,7 @@ fn endpoint(server: Server) -> HttpService {
 }
 
 /// A request of a client that declares the extension.
-fn ask(method: &str, name: Option<&str>, mut params: Value) -> Ask {
+pub(crate) fn ask(method: &str, name: Option<&str>, mut params: Value) -> Ask {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },

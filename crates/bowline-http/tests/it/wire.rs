@@ -105,13 +105,13 @@ impl Ask {
         self
     }
 
-    pub(crate) async fn send(self, service: &HttpService) -> Told {
+    pub(crate) async fn send(self, service: &HttpService) -> HttpReply {
         let body = Full::new(self.body.clone());
         self.send_with(body, service).await
     }
 
     /// Sends it with a body that arrives in its own time.
-    pub(crate) async fn send_with<B>(self, body: B, service: &HttpService) -> Told
+    pub(crate) async fn send_with<B>(self, body: B, service: &HttpService) -> HttpReply
     where
         B: http_body::Body<Error: std::error::Error>,
     {
@@ -124,11 +124,11 @@ impl Ask {
         }
         let mut request = request.body(body).unwrap();
         request.extensions_mut().extend(self.extensions);
-        Told::of(service.respond(request).await)
+        HttpReply::of(service.respond(request).await)
     }
 }
 
-/// A body that arrives when it is told to.
+/// A body that arrives when the test sends it.
 pub(crate) fn late() -> (oneshot::Sender<Bytes>, impl http_body::Body<Error = Infallible>) {
     struct Late(Option<oneshot::Receiver<Bytes>>);
     impl http_body::Body for Late {
@@ -150,14 +150,14 @@ pub(crate) fn late() -> (oneshot::Sender<Bytes>, impl http_body::Body<Error = In
 }
 
 /// A response, read event by event.
-pub(crate) struct Told {
+pub(crate) struct HttpReply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     body: Body,
     rest: String,
 }
 
-impl Told {
+impl HttpReply {
     fn of(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
         Self { status: parts.status, headers: parts.headers, body, rest: String::new() }

@@ -1,14 +1,18 @@
 //! The buffer: the latest messages, the calls they belong to, and what is found in them.
 
 mod call;
+mod connections;
 mod find;
+mod http;
 mod recorder;
 mod ring;
+mod state;
 mod wire;
 
-pub(crate) use recorder::now;
-pub(crate) use recorder::{PAGE, QuestionEnd, Recorder};
-pub(crate) use ring::{Ring, Window};
+pub(crate) use connections::PAGE;
+pub(crate) use recorder::{QuestionEnd, Recorder};
+pub(crate) use ring::{Body, Ring, Stored, Window};
+pub(crate) use state::now;
 
 /// Returns how many heads of a ring were replaced so far.
 pub(crate) fn updated(ring: &Ring) -> u64 {

@@ -1,77 +1,33 @@
-//! Records what happens in a host: assigns messages to calls, and calls to the calls that caused them.
+//! Records what happens in a host, and shows it.
 
 use super::{
+    connections::{Connection, PAGE},
     ring::{Ring, Stored, Window},
-    wire::{self, Parts},
+    state::State,
 };
 use crate::{
-    events::{Changed, Direction, Head, Kind, Leg, Status},
+    events::{Changed, Head, Kind, Status},
     query::{BufferState, ClientSummary, Progress},
-    render::Shown,
 };
-use bowline_host::{Health, ServerMessage, Tap, TapEvent};
+use bowline_host::{Health, Tap, TapEvent};
 use bowline_policy::audit::Redactor;
-use bowline_server::{CallOrigin, MessageDirection, ObservedMessage};
-use bowline_types::Id;
+use bowline_server::CallOrigin;
 use std::{
-    collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 use tokio::sync::Notify;
 
-/// How many calls, connections and finished calls are known at most. Beyond it the oldest are forgotten.
-const MAX_OPEN: usize = 10_000;
-const MAX_CONNECTIONS: usize = 4096;
-const MAX_CLIENTS: usize = 64;
 /// How many lines of output are kept per server, and for how many servers.
 const MAX_OUTPUT: usize = 200;
 const MAX_SERVERS: usize = 1000;
-
-/// The name of the page among clients.
-pub(crate) const PAGE: &str = "page";
 
 /// Records messages. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     state: Arc<Mutex<State>>,
     news: Arc<Notify>,
-}
-
-struct State {
-    ring: Ring,
-    /// Masks what heads repeat. Bodies are masked when they are shown.
-    redactor: Redactor,
-    changed: Changed,
-    open: HashMap<CallKey, OpenCall>,
-    order: VecDeque<CallKey>,
-    /// Requests of clients by origin, also after their end, because later rounds and questions refer to them.
-    origins: HashMap<(u64, String), u64>,
-    origin_order: VecDeque<(u64, String)>,
-    connections: HashMap<u64, Connection>,
-    connection_order: VecDeque<u64>,
-    clients: HashMap<String, ClientSummary>,
-    output: HashMap<String, VecDeque<String>>,
-    /// The latest progress of calls that run.
-    progress: HashMap<u64, Progress>,
-}
-
-/// A request that waits for its response: the connection, who sent it, its id.
-type CallKey = (u64, Direction, String);
-
-struct OpenCall {
-    seq: u64,
-    started: Instant,
-    method: String,
-    name: Option<String>,
-    parent: Option<u64>,
-}
-
-#[derive(Clone, Default)]
-struct Connection {
-    peer: String,
-    revision: Option<String>,
 }
 
 /// How a question ended.
@@ -84,20 +40,7 @@ pub(crate) struct QuestionEnd {
 
 impl Recorder {
     pub(crate) fn new(limit: usize, bodies: bool, redactor: Redactor) -> Self {
-        let state = State {
-            ring: Ring::new(limit, bodies),
-            redactor,
-            changed: Changed::default(),
-            open: HashMap::new(),
-            order: VecDeque::new(),
-            origins: HashMap::new(),
-            origin_order: VecDeque::new(),
-            connections: HashMap::new(),
-            connection_order: VecDeque::new(),
-            clients: HashMap::new(),
-            output: HashMap::new(),
-            progress: HashMap::new(),
-        };
+        let state = State::new(Ring::new(limit, bodies), redactor);
         Self { state: Arc::new(Mutex::new(state)), news: Arc::default() }
     }
 
@@ -172,6 +115,51 @@ impl Recorder {
         self.state().origin(origin)
     }
 
+    /// Marks a connection of the page, before its first message.
+    pub(crate) fn is_page(&self, connection: u64) {
+        let page = Connection { peer: PAGE.to_owned(), revision: None, is_page: true };
+        self.state().connect(connection, page);
+    }
+
+    /// Records that what servers offer is to be shown differently.
+    pub(crate) fn entries_changed(&self) {
+        self.state().changed.entries += 1;
+        self.news.notify_waiters();
+    }
+
+    /// Records a message of a connection that the host does not have, and returns its number.
+    pub(crate) fn record(
+        &self,
+        connection: u64,
+        server: &str,
+        direction: bowline_client::Direction,
+        frame: &[u8],
+    ) -> u64 {
+        let seq = self.state().server_frame(connection, server, direction, frame, None);
+        self.news.notify_waiters();
+        seq
+    }
+
+    /// Adds a message of an earlier launch. Its number must be the next one.
+    pub(crate) fn restore(&self, head: Head, text: Option<&str>, http: Option<String>) {
+        let mut state = self.state();
+        if head.seq == state.ring.next() {
+            state.ring.push_with(head, text.map(str::as_bytes), http.map(Into::into));
+        }
+    }
+
+    /// Records that checks began or ended.
+    pub(crate) fn checks_changed(&self) {
+        self.state().changed.checks += 1;
+        self.news.notify_waiters();
+    }
+
+    /// Records that a key may do more.
+    pub(crate) fn access_changed(&self) {
+        self.state().changed.access += 1;
+        self.news.notify_waiters();
+    }
+
     /// Records that a person is asked. Returns the number of the question and its call.
     pub(crate) fn asked(&self, server: &str, what: &str, call: Option<&CallOrigin>) -> (u64, Option<u64>) {
         let mut state = self.state();
@@ -195,345 +183,15 @@ impl Recorder {
     }
 }
 
-/// A message that passes the host.
-struct Passing<'a> {
-    connection: u64,
-    leg: Leg,
-    direction: Direction,
-    peer: &'a str,
-    frame: &'a [u8],
-    /// The call that it was sent for.
-    parent: Option<u64>,
-    /// The request of the peer that a sent message belongs to.
-    about: Option<&'a str>,
-}
-
-impl State {
-    fn connect(&mut self, number: u64, connection: Connection) {
-        if self.connections.insert(number, connection).is_none() {
-            self.connection_order.push_back(number);
-        }
-        while self.connections.len() > MAX_CONNECTIONS
-            && let Some(oldest) = self.connection_order.pop_front()
-        {
-            self.connections.remove(&oldest);
-        }
-    }
-
-    fn origin(&self, call: &CallOrigin) -> Option<u64> {
-        self.origins.get(&(call.connection, id_text(&call.id))).copied()
-    }
-
-    fn open(&mut self, key: CallKey, call: OpenCall) {
-        if key.1 == Direction::In {
-            let origin = (key.0, key.2.clone());
-            self.origins.insert(origin.clone(), call.seq);
-            self.origin_order.push_back(origin);
-            while self.origin_order.len() > MAX_OPEN
-                && let Some(oldest) = self.origin_order.pop_front()
-            {
-                self.origins.remove(&oldest);
-            }
-        }
-        self.open.insert(key.clone(), call);
-        self.order.push_back(key);
-        while self.order.len() > MAX_OPEN
-            && let Some(oldest) = self.order.pop_front()
-        {
-            if let Some(call) = self.open.remove(&oldest) {
-                self.progress.remove(&call.seq);
-            }
-        }
-    }
-
-    fn end(&mut self, key: &CallKey) -> Option<OpenCall> {
-        let call = self.open.remove(key)?;
-        self.progress.remove(&call.seq);
-        // Few calls are open at a time, so that the ends of the queue are ended calls mostly.
-        while self.order.front().is_some_and(|key| !self.open.contains_key(key)) {
-            self.order.pop_front();
-        }
-        Some(call)
-    }
-
-    /// Returns the only call that the host has open at a server.
-    fn only_open(&self, connection: u64) -> Option<(u64, Option<u64>)> {
-        let mut open = self
-            .open
-            .iter()
-            .filter(|((at, direction, _), _)| *at == connection && *direction == Direction::Out);
-        match (open.next(), open.next()) {
-            (Some((_, call)), None) => Some((call.seq, call.parent)),
-            _ => None,
-        }
-    }
-
-    /// Adds a message and returns its number.
-    fn message(&mut self, passing: &Passing<'_>) -> u64 {
-        let Parts { kind, id, method, name, about, status, code, client } =
-            wire::read(passing.frame, &self.redactor);
-        let (connection, direction, leg) = (passing.connection, passing.direction, passing.leg);
-        let seq = self.ring.next();
-        if let Some((name, version, revision)) = client
-            && leg == Leg::Client
-            && direction == Direction::In
-        {
-            self.meet(&name, version, revision.clone());
-            self.connect(connection, Connection { peer: name, revision });
-        }
-        let known = self.connections.get(&connection).cloned().unwrap_or_default();
-        let peer = if known.peer.is_empty() { passing.peer.to_owned() } else { known.peer };
-        let mut head = Head {
-            seq,
-            at: now(),
-            connection,
-            peer,
-            leg,
-            direction,
-            kind,
-            method,
-            name,
-            id,
-            call: None,
-            parent: passing.parent,
-            size: passing.frame.len() as u64,
-            status: None,
-            code,
-            took: None,
-            revision: known.revision,
-        };
-        let other = match direction {
-            Direction::In => Direction::Out,
-            Direction::Out => Direction::In,
-        };
-        match kind {
-            Kind::Request => {
-                if head.parent.is_none() {
-                    head.parent = match (leg, direction) {
-                        (Leg::Client, Direction::Out) => passing
-                            .about
-                            .and_then(|about| self.open.get(&(connection, Direction::In, about.to_owned())))
-                            .map(|call| call.seq),
-                        (Leg::Server, Direction::In) => self.only_open(connection).map(|(seq, _)| seq),
-                        _ => None,
-                    };
-                }
-                head.call = Some(seq);
-                let call = OpenCall {
-                    seq,
-                    started: Instant::now(),
-                    method: head.method.clone().unwrap_or_default(),
-                    name: head.name.clone(),
-                    parent: head.parent,
-                };
-                if let Some(client) = self.clients.get_mut(&head.peer).filter(|_| leg == Leg::Client) {
-                    client.latest = head.at;
-                    client.calls += u64::from(call.method == "tools/call");
-                    // The first call and the first message after a pause are noticed.
-                    if client.calls == 1 {
-                        self.changed.clients += 1;
-                    }
-                }
-                self.open((connection, direction, head.id.clone().unwrap_or_default()), call);
-            }
-            Kind::Response => {
-                let key = (connection, other, head.id.clone().unwrap_or_default());
-                if let Some(call) = self.end(&key) {
-                    head.call = Some(call.seq);
-                    head.parent = call.parent;
-                    head.took = Some(call.started.elapsed().as_secs_f64() * 1000.0);
-                    head.method = Some(call.method);
-                    head.name = call.name;
-                }
-                head.status = status;
-            }
-            Kind::Notification => {
-                self.assign_notification(&mut head, passing, about.as_deref(), other);
-            }
-            _ => {}
-        }
-        self.ring.push(head, Some(passing.frame));
-        seq
-    }
-
-    /// Finds the call of a notification.
-    fn assign_notification(
-        &mut self,
-        head: &mut Head,
-        passing: &Passing<'_>,
-        about: Option<&str>,
-        other: Direction,
-    ) {
-        let connection = passing.connection;
-        let method = head.method.clone().unwrap_or_default();
-        let call = match (method.as_str(), about, passing.about) {
-            ("notifications/cancelled", Some(about), _) => {
-                let key = (connection, passing.direction, about.to_owned());
-                if let Some(call) = self.end(&key) {
-                    head.status = Some(Status::Cancelled);
-                    head.took = Some(call.started.elapsed().as_secs_f64() * 1000.0);
-                    head.name = head.name.take().or(call.name);
-                    Some((call.seq, call.parent))
-                } else {
-                    None
-                }
-            }
-            (_, _, Some(about)) => {
-                let call = self.open.get(&(connection, Direction::In, about.to_owned()));
-                call.map(|call| (call.seq, call.parent))
-            }
-            ("notifications/progress", Some(about), None) => {
-                let call = self.open.get(&(connection, other, about.to_owned()));
-                call.map(|call| (call.seq, call.parent))
-            }
-            ("notifications/message", ..) if passing.leg == Leg::Server => self.only_open(connection),
-            _ => None,
-        };
-        if let Some((call, parent)) = call {
-            (head.call, head.parent) = (Some(call), parent);
-            if method == "notifications/progress"
-                && let Some(progress) = progress_of(passing.frame, &self.redactor)
-            {
-                // The caller's call shows the progress of the server's.
-                for call in [Some(call), parent].into_iter().flatten() {
-                    self.progress.insert(call, progress.clone());
-                }
-            }
-        }
-    }
-
-    /// Notes a client that introduces itself.
-    fn meet(&mut self, name: &str, version: Option<String>, revision: Option<String>) {
-        if name == PAGE {
-            return;
-        }
-        let at = now();
-        let is_new = !self.clients.contains_key(name);
-        if is_new && self.clients.len() >= MAX_CLIENTS {
-            return;
-        }
-        let client = self.clients.entry(name.to_owned()).or_insert_with(|| ClientSummary {
-            name: name.to_owned(),
-            version: None,
-            revision: None,
-            since: at,
-            latest: at,
-            calls: 0,
-        });
-        (client.version, client.revision, client.latest) = (version, revision, at);
-        if is_new {
-            self.changed.clients += 1;
-        }
-    }
-
-    /// Adds something that is not a message.
-    fn note(
-        &mut self,
-        kind: Kind,
-        peer: &str,
-        text: &str,
-        parent: Option<u64>,
-        end: Option<(Status, Duration)>,
-        call: Option<u64>,
-    ) -> u64 {
-        // Masked before it is cut, because a part of a secret would not be recognized.
-        let text = self.redactor.text(text);
-        let seq = self.ring.next();
-        let is_step = matches!(kind, Kind::Policy | Kind::Question | Kind::Model);
-        let head = Head {
-            seq,
-            at: now(),
-            connection: 0,
-            peer: peer.to_owned(),
-            leg: Leg::Host,
-            direction: Direction::In,
-            kind,
-            method: None,
-            name: Some(wire::cut(&text)),
-            id: None,
-            call: call.or_else(|| is_step.then_some(seq)),
-            parent,
-            size: text.len() as u64,
-            status: end.map(|(status, _)| status),
-            code: None,
-            took: end.map(|(_, took)| took.as_secs_f64() * 1000.0).filter(|_| is_step),
-            revision: None,
-        };
-        self.ring.push(head, Some(text.as_bytes()));
-        seq
-    }
-
-    fn client_message(&mut self, message: &ObservedMessage<'_>) {
-        let info = message.client.and_then(|client| Some((client.info()?, client.revision)));
-        if let Some((info, revision)) = info
-            && !self.connections.contains_key(&message.connection)
-        {
-            let (name, revision) = (wire::cut(&info.name), revision.as_str().to_owned());
-            self.meet(&name, Some(wire::cut(&info.version)), Some(revision.clone()));
-            self.connect(message.connection, Connection { peer: name, revision: Some(revision) });
-        }
-        let about = message.about.map(id_text);
-        self.message(&Passing {
-            connection: message.connection,
-            leg: Leg::Client,
-            direction: match message.direction {
-                MessageDirection::Received => Direction::In,
-                MessageDirection::Sent => Direction::Out,
-            },
-            peer: "client",
-            frame: message.frame,
-            parent: None,
-            about: about.as_deref(),
-        });
-    }
-
-    fn server_message(&mut self, message: &ServerMessage<'_>) {
-        if !self.connections.contains_key(&message.connection) {
-            self.connect(message.connection, Connection { peer: message.server.to_owned(), revision: None });
-        }
-        let direction = match message.direction {
-            bowline_client::Direction::Sent => Direction::Out,
-            bowline_client::Direction::Received => Direction::In,
-        };
-        // A received message is read by the task of the connection, whichever call that task serves.
-        let call = message.call.filter(|_| direction == Direction::Out);
-        let parent = call.and_then(|call| self.origin(call));
-        let (connection, peer, frame) = (message.connection, message.server, message.frame);
-        self.message(&Passing { connection, leg: Leg::Server, direction, peer, frame, parent, about: None });
-    }
-
-    /// Sets the parent of a request, and of its later response.
-    fn adopt(&mut self, seq: u64, parent: u64) {
-        if let Some(call) = self.open.values_mut().find(|call| call.seq == seq) {
-            call.parent = Some(parent);
-        }
-        if self.ring.get(seq).is_some_and(|stored| stored.head.parent != Some(parent)) {
-            self.ring.update(seq, |head| head.parent = Some(parent));
-        }
-    }
-
-    fn attribute(&mut self, connection: u64, method: &str, call: &CallOrigin) {
-        let Some(client_call) = self.origin(call) else { return };
-        // The server's call that belongs to the client's call.
-        let upstream = self.open.iter().find(|((at, direction, _), open)| {
-            *at == connection && *direction == Direction::Out && open.parent == Some(client_call)
-        });
-        let parent = upstream.map_or(client_call, |(_, open)| open.seq);
-        let asked = self.open.iter().filter(|((at, direction, _), open)| {
-            *at == connection && *direction == Direction::In && open.method == method
-        });
-        if let Some(seq) = asked.map(|(_, open)| open.seq).max() {
-            self.adopt(seq, parent);
-        }
-    }
-}
-
 impl Tap for Recorder {
     fn event(&self, event: &TapEvent<'_>) {
         let mut state = self.state();
         match event {
             TapEvent::Client(message) => state.client_message(message),
             TapEvent::Server(message) => state.server_message(message),
+            TapEvent::Response { connection, server, head } => {
+                state.response_head(*connection, server, head);
+            }
             TapEvent::Attributed { connection, method, call } => state.attribute(*connection, method, call),
             TapEvent::Continued { call, earlier } => {
                 if let (Some(call), Some(earlier)) = (state.origin(call), state.origin(earlier)) {
@@ -566,7 +224,7 @@ impl Tap for Recorder {
             TapEvent::State { server, health, connection } => {
                 if let Some((connection, revision)) = connection {
                     let revision = Some(revision.as_str().to_owned());
-                    state.connect(*connection, Connection { peer: (*server).to_owned(), revision });
+                    state.connect(*connection, Connection::of_server(server, revision));
                 }
                 let (text, status) = match health {
                     Health::Ready => ("ready", Some(Status::Ready)),
@@ -595,32 +253,6 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// Returns an id as JSON text.
-fn id_text(id: &Id) -> String {
-    serde_json::to_string(id).map(|text| wire::cut(&text)).unwrap_or_default()
-}
-
-fn progress_of(frame: &[u8], redactor: &Redactor) -> Option<Progress> {
-    #[derive(serde::Deserialize)]
-    struct Message {
-        params: Params,
-    }
-    #[derive(serde::Deserialize)]
-    struct Params {
-        progress: f64,
-        total: Option<f64>,
-        message: Option<String>,
-    }
-    let Params { progress, total, message } = serde_json::from_slice::<Message>(frame).ok()?.params;
-    let message = message.map(|message| Shown::line(&redactor.text(&message)));
-    Some(Progress { progress, total, message })
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64() * 1000.0)
-}
-
 /// Returns whether a stored message belongs to a call.
 pub(super) fn is_of(stored: &Stored, call: u64) -> bool {
     stored.head.call == Some(call)
@@ -628,7 +260,8 @@ pub(super) fn is_of(stored: &Stored, call: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::state::Passing, *};
+    use crate::events::{Direction, Leg};
 
     #[test]
     fn heads_and_progress_are_masked_before_they_are_cut() {

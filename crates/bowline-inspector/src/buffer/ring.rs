@@ -24,6 +24,14 @@ pub(crate) struct Body {
     pub(crate) bytes: Box<[u8]>,
     /// The digest of the whole message, if only its beginning is kept.
     pub(crate) sha256: Option<String>,
+    /// Status and headers of the HTTP response that carried it, masked.
+    pub(crate) http: Option<Box<str>>,
+}
+
+impl Body {
+    fn size(&self) -> usize {
+        self.bytes.len() + self.http.as_ref().map_or(0, |http| http.len())
+    }
 }
 
 /// The part of the ring after a cursor.
@@ -106,17 +114,22 @@ impl Ring {
 
     /// Adds a message. `head.seq` must be [`next`](Self::next).
     pub(crate) fn push(&mut self, head: Head, text: Option<&[u8]>) {
+        self.push_with(head, text, None);
+    }
+
+    /// Adds a message that an HTTP response carried.
+    pub(crate) fn push_with(&mut self, head: Head, text: Option<&[u8]>, http: Option<Box<str>>) {
         debug_assert_eq!(head.seq, self.next);
         let body = text.filter(|_| self.keeps_bodies).map(|text| {
             let is_large = text.len() > LARGE;
             let kept = if is_large { text.get(..BEGINNING).unwrap_or(text) } else { text };
             let sha256 = is_large.then(|| bowline_text::hex(digest::digest(&digest::SHA256, text).as_ref()));
             // A slice would keep the whole read buffer alive.
-            Body { bytes: kept.into(), sha256 }
+            Body { bytes: kept.into(), sha256, http }
         });
         self.next += 1;
         self.head_bytes += weight(&head);
-        self.body_bytes += body.as_ref().map_or(0, |body| body.bytes.len());
+        self.body_bytes += body.as_ref().map_or(0, Body::size);
         self.entries.push_back(Stored { head, body });
         self.shrink();
     }
@@ -127,14 +140,14 @@ impl Ring {
         {
             self.dropped += 1;
             self.head_bytes -= weight(&oldest.head);
-            self.body_bytes -= oldest.body.map_or(0, |body| body.bytes.len());
+            self.body_bytes -= oldest.body.map_or(0, |body| body.size());
         }
         let first = self.first();
         self.bodies_from = self.bodies_from.max(first);
         while self.body_bytes > self.limit - self.limit / 4 && self.bodies_from < self.next {
             let place = usize::try_from(self.bodies_from - first).unwrap_or(usize::MAX);
             let body = self.entries.get_mut(place).and_then(|stored| stored.body.take());
-            self.body_bytes -= body.map_or(0, |body| body.bytes.len());
+            self.body_bytes -= body.map_or(0, |body| body.size());
             self.bodies_from += 1;
         }
     }

@@ -92,6 +92,13 @@ impl Questions {
         self.state().waiting.iter().filter(|waiting| waiting.shown.call == Some(call)).count()
     }
 
+    /// Returns the server of a question that waits, and what is asked.
+    pub(crate) fn about(&self, id: &str) -> Option<(String, String)> {
+        let state = self.state();
+        let waiting = state.waiting.iter().find(|waiting| waiting.shown.id == id)?;
+        Some((waiting.shown.server.clone(), label(&waiting.shown)))
+    }
+
     /// Answers a question. Whoever answers first counts.
     pub(crate) fn answer(&self, id: &str, answer: Answer) -> Result<(), AnswerError> {
         let mut state = self.state();

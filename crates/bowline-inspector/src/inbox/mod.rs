@@ -4,6 +4,7 @@ mod gate;
 mod view;
 
 pub(crate) use gate::{AnswerError, Beside, Questions};
+pub(crate) use view::diff_lines;
 
 use crate::{
     form::FormPlan,

@@ -59,6 +59,19 @@ fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
+/// Returns the lines of a difference.
+pub(crate) fn diff_lines(diff: &str) -> Vec<DiffLine> {
+    let line = |line: &str| {
+        let (change, text) = match line.split_at_checked(1) {
+            Some(("+", text)) => ("added", text),
+            Some(("-", text)) => ("removed", text),
+            _ => ("same", line),
+        };
+        DiffLine { change: change.into(), text: Shown::line(text) }
+    };
+    diff.lines().map(line).collect()
+}
+
 /// Returns what a question asks. `None` for kinds that are unknown here.
 pub(super) fn asks(question: &Question, redactor: &Redactor) -> Option<Asks> {
     Some(match question {
@@ -77,15 +90,7 @@ pub(super) fn asks(question: &Question, redactor: &Redactor) -> Option<Asks> {
             name: Shown::line(&redactor.uri(name)),
         },
         Question::Changed { tool, diff, .. } => {
-            let line = |line: &str| {
-                let (change, text) = match line.split_at_checked(1) {
-                    Some(("+", text)) => ("added", text),
-                    Some(("-", text)) => ("removed", text),
-                    _ => ("same", line),
-                };
-                DiffLine { change: change.into(), text: Shown::line(text) }
-            };
-            Asks::Changed { tool: Shown::line(tool), diff: diff.lines().map(line).collect() }
+            Asks::Changed { tool: Shown::line(tool), diff: diff_lines(diff) }
         }
         Question::New { tool, definition, .. } => {
             Asks::New { tool: Shown::line(tool), definition: Shown::text(definition) }

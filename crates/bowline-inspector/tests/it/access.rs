@@ -1,14 +1,19 @@
 //! Who reaches what: keys, codes, grades, hosts, origins, sizes.
 
-use crate::support::{HOST, Site, get, post, site, site_with};
-use bowline_inspector::query::Grade;
-use bowline_policy::Policy;
+use crate::support::{HOST, Site, get, post, site, site_at, site_with};
+use bowline_inspector::{
+    Inspector, InspectorOptions,
+    query::{Grade, Mode},
+};
+use bowline_policy::{Gate, Policy, Question, Rule, Verdict};
+use bowline_server::BoxFuture;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     pin::Pin,
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
 use tower_service::Service as _;
@@ -191,6 +196,7 @@ async fn a_foreign_link_opens_only_open() {
 
 #[tokio::test]
 async fn it_cannot_be_framed_and_runs_no_foreign_code() {
+    // proves: SEC-39
     let site = site(None).await;
     let mut requests = all(&site);
     requests.extend([get("/nothing", None), post("/api/query", None, &json!({}))]);
@@ -352,4 +358,55 @@ async fn an_address_of_other_machines_is_refused() {
     let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
     let error = site.inspector.serve(listener, std::future::pending()).await.unwrap_err();
     assert!(error.to_string().contains("loopback"), "{error}");
+}
+
+/// A terminal at which the person answers as told, one answer per question.
+struct Person(Mutex<Vec<(Verdict, Question)>>, Mutex<Vec<Verdict>>);
+
+impl Gate for Person {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
+        let answer = self.1.lock().unwrap().pop().unwrap_or(Verdict::Cancel);
+        self.0.lock().unwrap().push((answer.clone(), question));
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn control_is_granted_in_the_terminal() {
+    let inspector = Inspector::new(InspectorOptions::new(Mode::Up)).unwrap();
+    let answers = vec![Verdict::decline(), Verdict::allow()];
+    let person = Arc::new(Person(Mutex::default(), Mutex::new(answers)));
+    let policy = Policy::new([Rule::allow().tool("*")]);
+    let site = site_at(None, inspector, person.clone(), |guard| guard.policy(policy)).await;
+    let view = site.key(Grade::View).await;
+    let overview = |key: String| {
+        let site = &site;
+        async move { site.send(post("/api/query", Some(&key), &json!({"query":"overview"}))).await.1 }
+    };
+    let before = overview(view.clone()).await;
+    assert_eq!((&before["grade"], &before["can_ask_control"]), (&json!("view"), &json!(true)));
+    let ask = |key: &str, digits: &str| {
+        site.send(post("/api/act", Some(key), &json!({"action":"ask_control","digits":digits})))
+    };
+    for digits in ["", "12", "12345", "yes!", "\u{1b}[2J"] {
+        assert_eq!(ask(&view, digits).await.0, StatusCode::BAD_REQUEST, "{digits}");
+    }
+    assert!(person.0.lock().unwrap().is_empty());
+    assert_eq!(ask(&view, "4821").await.0, StatusCode::OK);
+    let asked = person.0.lock().unwrap().pop().unwrap().1;
+    assert!(matches!(&asked, Question::Control { digits, .. } if digits == "4821"), "{asked:?}");
+    let after = overview(view.clone()).await;
+    assert_eq!((&after["grade"], &after["can_ask_control"]), (&json!("control"), &json!(false)));
+    let access = |overview: &Value| overview["changed"]["access"].as_u64().unwrap();
+    assert_eq!(access(&after), access(&before) + 1);
+    assert_eq!(site.send(post("/api/act", Some(&view), &json!({"action":"clear"}))).await.0, StatusCode::OK);
+    // A refusal holds for this key, and stops others for a while.
+    let other = site.key(Grade::View).await;
+    assert_eq!(ask(&other, "1111").await.0, StatusCode::FORBIDDEN);
+    let (status, refused) = ask(&other, "1111").await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{refused}");
+    assert_eq!(overview(other.clone()).await["grade"], "view");
+    let clear = site.send(post("/api/act", Some(&other), &json!({"action":"clear"}))).await;
+    assert_eq!(clear.0, StatusCode::FORBIDDEN);
+    assert_eq!(person.0.lock().unwrap().len(), 1);
 }

@@ -1,6 +1,11 @@
 //! Tests of the inspector over its HTTP interface, with a real host behind it.
 
 mod access;
+mod checks;
+mod http;
+mod keep;
 mod questions;
+mod rules;
+mod servers;
 mod support;
 mod traffic;

@@ -5,8 +5,8 @@ use bowline_inspector::{
     Inspector, InspectorOptions, InspectorService,
     query::{Grade, Mode},
 };
-use bowline_policy::{Gate, Guard, Policy, Question, Rule, Verdict};
-use bowline_server::{BoxFuture, Ctx, Server, Tool};
+use bowline_policy::{Gate, Guard, GuardBuilder, Policy, Question, Rule, Verdict};
+use bowline_server::{BoxFuture, Ctx, Server, ServerHandle, Tool};
 use bowline_types::{Revision, ToolAnnotations};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -33,6 +33,7 @@ struct Sure {
 pub(crate) struct Site {
     pub(crate) inspector: Inspector,
     pub(crate) host: Host,
+    pub(crate) handle: ServerHandle,
     pub(crate) service: InspectorService,
     pub(crate) key: String,
 }
@@ -76,10 +77,29 @@ pub(crate) async fn site_with(
     policy: Policy,
     change: impl FnOnce(InspectorOptions) -> InspectorOptions,
 ) -> Site {
+    site_guarded(revision, |guard| guard.policy(policy), change).await
+}
+
+/// Starts a host with this guard.
+pub(crate) async fn site_guarded(
+    revision: Option<Revision>,
+    guard: impl FnOnce(GuardBuilder) -> GuardBuilder,
+    change: impl FnOnce(InspectorOptions) -> InspectorOptions,
+) -> Site {
     let mut options = InspectorOptions::new(Mode::Up);
     options.secrets = vec!["hunter2-secret".into()];
     let inspector = Inspector::new(change(options)).unwrap();
-    let guard = Guard::builder().policy(policy).gate(inspector.gate(Some(Arc::new(Silent)))).build();
+    site_at(revision, inspector, Arc::new(Silent), guard).await
+}
+
+/// Starts a host with this inspector, terminal and guard.
+pub(crate) async fn site_at(
+    revision: Option<Revision>,
+    inspector: Inspector,
+    terminal: Arc<dyn Gate>,
+    guard: impl FnOnce(GuardBuilder) -> GuardBuilder,
+) -> Site {
+    let guard = guard(Guard::builder().gate(inspector.gate(Some(terminal)))).build();
     let mut upstream = Upstream::from(server().build().unwrap()).start(Start::Eager);
     if let Some(revision) = revision {
         upstream = upstream.revision(revision);
@@ -87,8 +107,10 @@ pub(crate) async fn site_with(
     let host = Host::builder().add("demo", upstream).guard(guard).attended().tap(inspector.tap()).build();
     let handle = host.open(Server::new("gateway")).unwrap();
     inspector.attach_host(&host, &handle);
+    // Queries do not wait for servers that start.
+    host.start_server("demo").await;
     let service = inspector.service();
-    let mut site = Site { inspector, host, service, key: String::new() };
+    let mut site = Site { inspector, host, handle, service, key: String::new() };
     site.key = site.key(Grade::Control).await;
     site
 }

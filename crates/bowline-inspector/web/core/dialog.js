@@ -5,11 +5,12 @@ import { append, h, icon } from "./dom.js";
  * Opens a modal dialog. The browser returns the focus when it closes.
  * @param {string} title
  * @param {(close: () => void) => import("./dom.js").Child} render
+ * @param {string} [className]
  */
-export function dialog(title, render) {
+export function dialog(title, render, className = "") {
   const id = `d${Math.random().toString(36).slice(2)}`;
   const close = () => element.close();
-  const element = h("dialog", { "aria-labelledby": id, onclose: () => element.remove() });
+  const element = h("dialog", { class: className, "aria-labelledby": id, onclose: () => element.remove() });
   append(element, h(
     "div",
     { class: "dialog-body" },
@@ -129,6 +130,28 @@ export function copyButton(text, label = "Copy", className = "button") {
 export async function copy(text) {
   await navigator.clipboard.writeText(text);
   announce("Copied");
+}
+
+let toastTimer = 0;
+
+/**
+ * Says something at the edge of the page, for a moment and to a screen reader.
+ * @param {string} text
+ * @param {"ok" | "error"} [look]
+ */
+export function toast(text, look = "ok") {
+  announce(text);
+  document.getElementById("toast")?.remove();
+  clearTimeout(toastTimer);
+  const element = h("div", { id: "toast", class: `toast ${look}`, popover: "manual", "aria-hidden": "true" }, icon(look === "ok" ? "check" : "alert"), h("span", null, text));
+  document.body.append(element);
+  element.showPopover();
+  toastTimer = setTimeout(() => element.remove(), look === "ok" ? 2500 : 8000);
+}
+
+/** @param {unknown} error */
+export function fail(error) {
+  toast(error instanceof Error ? error.message : String(error), "error");
 }
 
 /**

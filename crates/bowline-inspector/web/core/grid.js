@@ -47,6 +47,7 @@ export function grid(options) {
   const focused = signal(/** @type {string | number | null} */ (null));
   let anchor = /** @type {{ key: string | number, offset: number } | null} */ (null);
   let hasFocus = false;
+  let drawnHeight = -1;
 
   const observer = new ResizeObserver(() => {
     height.set(body.clientHeight);
@@ -60,7 +61,8 @@ export function grid(options) {
     const rows = options.rows();
     const rowHeight = options.rowHeight();
     top.set(body.scrollTop);
-    following.set(body.scrollTop + body.clientHeight >= rows.length * rowHeight - 4);
+    // Rows that came after the last drawing are not a reason to stop following.
+    following.set(body.scrollTop + body.clientHeight >= drawnHeight - 4);
     const first = rows[Math.floor(body.scrollTop / rowHeight)];
     anchor = first === undefined ? null : { key: options.key(first), offset: body.scrollTop % rowHeight };
   }, { passive: true });
@@ -166,7 +168,10 @@ export function grid(options) {
     const focus = focused();
     const total = rows.length * rowHeight;
     const visible = height() || body.clientHeight || 600;
-    if (sizer.style.height !== `${total}px`) sizer.style.height = `${total}px`;
+    if (drawnHeight !== total) {
+      drawnHeight = total;
+      sizer.style.height = `${total}px`;
+    }
     if (following.peek()) {
       if (body.scrollTop !== total - visible && total > visible) body.scrollTop = total - visible;
     } else if (anchor) {

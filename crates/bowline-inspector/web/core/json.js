@@ -200,8 +200,9 @@ export function stringifyExact(value, indent = "") {
 
 /** How many members of one object or list are drawn before a button asks for more. */
 const PAGE = 200;
-/** Objects nested deeper than this start closed. */
+/** Objects nested deeper than this start closed, unless all lines are few enough to be read at once. */
 const OPEN_DEPTH = 3;
+const FEW_LINES = 60;
 const LONG_STRING = 2000;
 
 /**
@@ -214,8 +215,13 @@ export function jsonView(text, options = {}) {
   const root = read(text);
   const view = h("div", { class: "json", role: "group", "aria-label": options.label ?? "JSON", tabindex: "0" });
   if (!root) view.append(h("pre", { class: "json-raw" }, ...plain(text)));
-  else view.append(row(text, root, null, 0, "", options.marks ?? new Map(), true));
+  else view.append(row(text, root, null, lines(root) <= FEW_LINES ? -MAX_DEPTH : 0, "", options.marks ?? new Map(), true));
   return view;
+}
+
+/** @param {JsonNode} node @returns {number} */
+function lines(node) {
+  return node.members.reduce((sum, member) => sum + lines(member.value), node.members.length === 0 ? 1 : 2);
 }
 
 /**

@@ -22,6 +22,9 @@ export const loading = signal(false);
 /** The error of the latest query that failed. */
 export const problem = signal(/** @type {string | null} */ (null));
 
+/** Grows when a counter that no section here follows has changed, such as that of checks. */
+export const changes = signal(0);
+
 let known = /** @type {import("../api").Changed | null} */ (null);
 let wantsEntries = false;
 
@@ -84,7 +87,8 @@ export function hostNow() {
 function changed(next) {
   const before = known;
   known = next;
-  if (!before || before.servers !== next.servers || before.clients !== next.clients) refreshOverview();
+  changes.update((n) => n + 1);
+  if (!before || before.servers !== next.servers || before.clients !== next.clients || before.access !== next.access) refreshOverview();
   if ((!before || before.entries !== next.entries) && wantsEntries) refreshEntries();
   if (!before || before.inbox !== next.inbox) refreshInbox();
   if (before && before.cleared !== next.cleared) reload();

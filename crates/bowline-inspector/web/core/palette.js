@@ -131,6 +131,7 @@ export function help() {
       { keys: "← →", label: "Close or open a row" },
       { keys: "R", label: "Send the selected call again" },
       { keys: "C", label: "Copy the selected call" },
+      { keys: "X", label: "Mark the selected call, or compare it with the marked one" },
     ];
     return [
       h("dl", { class: "shortcuts" }, ...rows.flatMap((row) => [h("dt", null, ...key(row.keys)), h("dd", null, row.label)])),

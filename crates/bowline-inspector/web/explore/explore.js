@@ -3,7 +3,8 @@ import { cleanup, computed, effect, scope, signal } from "../core/signal.js";
 import { fill, h, icon, show } from "../core/dom.js";
 import { act, query } from "../core/api.js";
 import { format, place } from "../core/route.js";
-import { entries, needEntries } from "../core/model.js";
+import { entries, needEntries, overview } from "../core/model.js";
+import { actButton } from "../home/home.js";
 import { copyButton } from "../core/dialog.js";
 import { hue, line, plural, told } from "../core/text.js";
 import { Exact, stringifyExact } from "../core/json.js";
@@ -163,6 +164,11 @@ export function explore() {
     end = () => {};
     if (!item || now === "") {
       const missing = place().parts.length > 0 && entries();
+      const [server = ""] = place().parts;
+      if (missing && overview()?.servers.some((each) => each.name === server && each.state === "idle")) {
+        fill(content, h("div", { class: "blank" }, icon("plug"), h("h2", null, `${line(server, 60)} is not running`), h("p", null, "It starts when it is needed."), h("div", { class: "actions" }, actButton("Start", "run", () => act({ action: "start", server }), "button primary"))));
+        return;
+      }
       fill(content, h("div", { class: "blank" }, icon("explore"),
         h("h2", null, missing ? "This item is not offered any more" : "Choose a tool, resource or prompt"),
         h("p", null, missing ? "The server may have stopped, or a rule hides it." : "Its form appears here. Nothing runs until you press Run.")));

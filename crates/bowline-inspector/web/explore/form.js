@@ -4,10 +4,11 @@ import { h, icon, show } from "../core/dom.js";
 import { act, grade, query } from "../core/api.js";
 import { segmentTabs } from "../core/dialog.js";
 import { modifier } from "../core/keys.js";
+import { hostNow } from "../core/model.js";
 import * as stream from "../core/stream.js";
 import { parseExact, stringifyExact } from "../core/json.js";
 import { clock, plural } from "../core/text.js";
-import { find, version } from "../traffic/store.js";
+import { find, updatedAt, version } from "../traffic/store.js";
 import { copyCommand, send } from "./explore.js";
 import { field } from "./field.js";
 
@@ -176,6 +177,7 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
     () => (mode() === "form" ? stray().map((problem) => h("p", { class: "problem" }, icon("alert"), problem.message)) : null),
     short ? null : options(memory),
     show(failure, () => h("div", { class: "callout error", role: "alert" }, icon("alert"), h("div", null, failure))),
+    changedNote(server, entry, call, () => allowed() && !running(), run),
     show(asking, () => h("div", { class: "callout error" }, icon("alert"), h("div", null, h("b", null, "This tool says that it is destructive."), " Run it?"))),
     h("div", { class: "actions run-actions" },
       show(running, () => h("button", { type: "button", class: "button", disabled: () => !allowed(), onclick: () => {
@@ -190,6 +192,27 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
       short ? null : copyCommand(call),
       subscribeButton(server, entry),
       () => (visible().length > 0 ? h("span", { class: "problem-count" }, plural(visible().length, "problem")) : null)));
+}
+
+/**
+ * Says that a resource changed after it was read here.
+ * @param {string} server
+ * @param {import("../api").Entry} entry
+ * @param {() => number | null} call
+ * @param {() => boolean} ready
+ * @param {() => void} read
+ */
+function changedNote(server, entry, call, ready, read) {
+  if (entry.kind !== "resource") return null;
+  const opened = hostNow();
+  const changed = () => {
+    version();
+    const at = updatedAt(server, entry.name);
+    const now = call();
+    const since = now === null ? opened : (find(now)?.at ?? opened);
+    return at !== null && at > since ? at : null;
+  };
+  return show(changed, () => h("div", { class: "callout person", role: "status" }, icon("again"), h("div", null, () => `Changed at ${clock(changed() ?? 0).slice(0, 8)}. `, h("button", { type: "button", class: "link", disabled: () => !ready(), onclick: read }, "Read again"))));
 }
 
 /** Which resources this page subscribed to. */

@@ -2,7 +2,9 @@
 import { computed, effect, signal } from "../core/signal.js";
 import { each, h, icon, show } from "../core/dom.js";
 import { format } from "../core/route.js";
-import { entries } from "../core/model.js";
+import { act } from "../core/api.js";
+import { entries, overview } from "../core/model.js";
+import { actButton } from "../home/home.js";
 import { hue, line, plural, told } from "../core/text.js";
 import { isField } from "../core/keys.js";
 
@@ -48,6 +50,7 @@ export function entryList(chosen) {
       h("h2", { class: "entry-server" }, h("span", { class: "mark" }), h("span", { class: "ellipsis" }, line(name, 60)), h("span", { class: "muted small number" }, () => String(group().items.length))),
       h("ul", null, each(() => group().items.slice(0, MAX_ITEMS), (item) => `${item.kind} ${item.name}`, (item) => entryRow(name, item, chosen))),
       show(() => group().items.length > MAX_ITEMS, () => h("p", { class: "entry-note" }, () => `${plural(group().items.length - MAX_ITEMS, "more item")}: use the field above`)),
+      show(() => group().items.length === 0 && overview()?.servers.some((server) => server.name === name && server.state === "idle"), () => h("p", { class: "entry-note" }, "It starts when it is needed. ", actButton("Start", "run", () => act({ action: "start", server: name }), "button quiet"))),
       show(() => group().hidden > 0, () => h("p", { class: "entry-note" }, () => `Hidden by rules: ${group().hidden}`)),
       show(() => group().problem, () => h("p", { class: "entry-note error" }, icon("alert"), () => told(group().problem))));
   }));

@@ -108,7 +108,7 @@ export function resultBody(result, server) {
   return h("div", { class: "contents" },
     h("div", { class: "result-head", role: "status" }, () => headline(result()),
       h("span", { class: "result-figures muted" }, () => [duration(result().took), result().size > 0 ? bytes(result().size) : "", result().tokens > 0 ? `~${count(result().tokens)} tok` : ""].filter(Boolean).map((text) => h("span", null, text)))),
-    () => (result().fits_schema === false ? h("div", { class: "callout error" }, icon("alert"), h("div", null, h("b", null, "The result violates its output schema."), ...result().problems.slice(0, 20).map((each) => h("div", null, h("code", null, each.pointer || "/"), " ", each.message)))) : null),
+    () => (result().fits_schema === false ? h("div", { class: "callout error" }, icon("alert"), h("div", null, h("b", null, "Where it differs from the output schema"), ...result().problems.slice(0, 20).map((each) => h("div", null, h("code", null, each.pointer || "/"), " ", each.message)))) : null),
     show(() => !ended(), () => progress(result)),
     show(ended, () => h("div", { class: "contents" },
       show(() => tabs().length > 1, () => segmentTabs("Result", tabs, current, (id) => tab.set(id))),
@@ -120,9 +120,10 @@ export function resultBody(result, server) {
 
 /** @param {ResultView} result */
 function headline(result) {
-  const [word, className, name] = VERDICTS[result.verdict] ?? ["Done", "ok", "check"];
+  const violates = result.verdict === "done" && result.fits_schema === false;
+  const [word, className, name] = violates ? ["Done", "error", "alert"] : (VERDICTS[result.verdict] ?? ["Done", "ok", "check"]);
   const code = result.error?.code;
-  const extra = result.verdict === "done" && result.fits_schema === true ? ", fits its output schema" : result.verdict === "rejected" && code !== undefined ? ` (${code})` : "";
+  const extra = result.verdict === "done" && result.fits_schema === true ? ", fits its output schema" : violates ? ", but it violates its output schema" : result.verdict === "rejected" && code !== undefined ? ` (${code})` : "";
   return h("span", { class: `status verdict ${className}` }, icon(name), h("span", null, h("b", null, word), extra));
 }
 

@@ -185,7 +185,7 @@ function connect() {
       h("div", { class: "segments wrap", role: "group", "aria-label": "Client" }, () => hints().map((hint, index) =>
         h("button", { type: "button", "aria-pressed": () => String(chosen() === index), onclick: () => chosen.set(index) }, hint.client))),
       h("div", { class: "copy-box" }, h("pre", { tabindex: "0", "aria-label": "Command or configuration" }, () => hints()[chosen()]?.text ?? ""), copyLater(() => hints()[chosen()]?.text ?? "")),
-    ], () => h("p", { class: "muted" }, "This host serves no gateway.")),
+    ], () => h("p", { class: "muted" }, () => (grade() === "view" ? "A browser that only looks does not see how clients connect: it would see the token of the gateway." : "This host serves no gateway."))),
     h("p", { class: "client-state", role: "status" }, () => {
       const client = clients()[0];
       return client
@@ -194,11 +194,22 @@ function connect() {
     }));
 }
 
-/** @param {() => string} text */
+/**
+ * A button that copies; what it needs loads when it is pressed.
+ * @param {() => string} text
+ */
 function copyLater(text) {
-  const place = h("span", { class: "contents" });
-  import("../core/dialog.js").then(({ copyButton }) => place.replaceChildren(copyButton(text)));
-  return place;
+  const word = signal("Copy");
+  return h("button", { type: "button", class: "button", onclick: async () => {
+    const { copy, fail } = await import("../core/dialog.js");
+    try {
+      await copy(text());
+      word.set("Copied");
+      setTimeout(() => word.set("Copy"), 1500);
+    } catch (error) {
+      fail(error);
+    }
+  } }, icon("copy"), h("span", null, word));
 }
 
 /** The call to try. Its form and result come from Explore, which loads when they are needed. */
@@ -211,7 +222,12 @@ function tryCall() {
     const id = offer ? `${offer.server} ${offer.tool}` : "";
     if (!offer || id === shown) return;
     shown = id;
-    import("./try.js").then(({ tryForm }) => place.replaceChildren(tryForm(offer)));
+    // The servers are painted first.
+    requestAnimationFrame(() => setTimeout(() => import("./try.js").then(
+      ({ tryForm }) => place.replaceChildren(tryForm(offer)),
+      // The gateway may have ended since the page was loaded.
+      () => place.replaceChildren("The form could not be loaded. Reload the page."),
+    ), 0));
   });
   return h("section", { class: "card", "aria-labelledby": "try-title" },
     h("h2", { id: "try-title" }, "Try a call"),

@@ -8,6 +8,7 @@ import { jsonView } from "../core/json.js";
 import { count, duration, hue, line, told } from "../core/text.js";
 import { actButton, stateWord } from "../home/home.js";
 import { version } from "../traffic/store.js";
+import { checks } from "./checks.js";
 
 /** @typedef {import("../api").ServerDetail} ServerDetail */
 
@@ -78,5 +79,6 @@ function body(detail) {
       pair("In this state for", () => duration(summary().since))),
     show(() => detail().instructions, () => h("section", null, h("h2", null, "Instructions"), h("blockquote", { class: "quote" }, () => told(detail().instructions)))),
     show(() => detail().capabilities !== undefined, () => h("section", null, h("h2", null, "Capabilities"), () => h("div", { class: "code-box" }, jsonView(JSON.stringify(detail().capabilities ?? {}))))),
+    checks(name),
     h("section", null, h("h2", null, "Output"), () => (detail().output.length === 0 ? h("p", { class: "muted" }, "It wrote nothing to its standard error.") : h("pre", { class: "output", tabindex: "0", role: "region", "aria-label": "Output" }, ...detail().output.flatMap((each) => [...told(each), "\n"])))));
 }

@@ -2,16 +2,20 @@
 import { cleanup, computed, effect, scope, signal, untracked } from "../core/signal.js";
 import { fill, h, icon, show } from "../core/dom.js";
 import { act, grade, query } from "../core/api.js";
-import { announce, copy, menuButton, segmentTabs } from "../core/dialog.js";
-import { jsonView, pretty, read } from "../core/json.js";
+import { copy, dialog, fail, menuButton, segmentTabs, toast } from "../core/dialog.js";
+import { jsonView, locate, parseExact, pretty, read } from "../core/json.js";
 import { format, go } from "../core/route.js";
 import { hostNow } from "../core/model.js";
 import { bytes, clock, duration, hue, line, plural, told } from "../core/text.js";
 import { ends, parts, roots, version } from "./store.js";
+import { changes, comparable, compare, markOrCompare } from "./compare.js";
 import { timeBar } from "./waterfall.js";
 import { rowStatus } from "../home/home.js";
 
 /** @typedef {import("./store.js").Row} Row */
+
+/** Milliseconds by which a line of output may come late: it passes another pipe than messages. */
+const NEAR = 250;
 
 const FORMS = /** @type {const} */ ([["command", "bowline command"], ["curl", "curl"], ["json", "JSON message"], ["transcript", "Transcript"]]);
 
@@ -24,9 +28,9 @@ export async function copyAs(row, form) {
   try {
     const reply = await query({ query: "copy", seq: row.seq, as: form });
     await copy(reply.text);
-    if (reply.note) announce(reply.note);
+    toast(reply.note ? `Copied: ${reply.note}` : "Copied");
   } catch (error) {
-    announce(error instanceof Error ? error.message : String(error));
+    fail(error);
   }
 }
 
@@ -41,8 +45,53 @@ export async function resend(row) {
     const sent = await act({ action: "resend", seq: origin.seq });
     go(format("traffic", [String(sent.call)]));
   } catch (error) {
-    announce(error instanceof Error ? error.message : String(error));
+    fail(error);
   }
+}
+
+/**
+ * Sends a call again with other arguments, to the same server and tool.
+ * @param {Row} row
+ */
+async function editAndResend(row) {
+  let message;
+  try {
+    message = await query({ query: "message", seq: row.seq, all: true });
+  } catch (error) {
+    fail(error);
+    return;
+  }
+  const text = message.text ?? "";
+  const root = read(text);
+  const found = root && locate(text, root, "/params/arguments");
+  dialog(`Send ${line(row.name, 60)} again`, (close) => {
+    const problem = signal("");
+    const busy = signal(false);
+    const area = h("textarea", { class: "input code source", rows: "12", "aria-label": "Arguments as JSON", "aria-invalid": () => String(problem() !== ""), value: found ? pretty(text.slice(found.start, found.end)) : "{}", oninput: () => {
+      const next = parseExact(area.value);
+      const isObject = next !== undefined && next !== null && typeof next === "object" && !Array.isArray(next);
+      problem.set(next === undefined ? "This is not JSON yet" : isObject ? "" : "Arguments are an object");
+    } });
+    return [
+      message.masked > 0 ? h("p", { class: "status warn" }, icon("alert"), "Masked values are sent as ***: fill them in, or use Resend, which keeps them.") : null,
+      area,
+      h("p", { class: "problem", hidden: () => problem() === "" }, icon("alert"), problem),
+      h("div", { class: "actions" },
+        h("button", { type: "button", class: "button primary", disabled: () => problem() !== "" || busy(), onclick: async () => {
+          busy.set(true);
+          try {
+            // The arguments are spliced as text, so that long numbers stay exact.
+            const sent = await act(`{"action":"resend","seq":${row.seq},"arguments":${area.value}}`);
+            close();
+            go(format("traffic", [String(sent.call)]));
+          } catch (error) {
+            problem.set(error instanceof Error ? error.message : String(error));
+          }
+          busy.set(false);
+        } }, icon("again"), "Send"),
+        h("button", { type: "button", class: "button quiet", onclick: close }, "Cancel")),
+    ];
+  });
 }
 
 /**
@@ -100,10 +149,18 @@ export function callDetail(row, close) {
     h("div", { class: "detail-head" },
       h("button", { type: "button", class: "button quiet only-narrow", onclick: close }, icon("back"), "All"),
       h("h2", { class: "ellipsis" }, h("span", { class: "mark" }), " ", line(title, 120)),
+      h("button", { type: "button", class: "button quiet square only-wide", "aria-label": "Close", title: "Close", onclick: close }, icon("cross")),
       h("div", { class: "actions" },
         show(() => requestOf(row) !== null && grade() === "control", () => h("button", { type: "button", class: "button", onclick: () => resend(row) }, icon("again"), "Resend")),
-        row.kind === "call" ? menuButton("Copy as", () => FORMS.map(([form, label]) => ({ label, run: () => copyAs(row, form) }))) : null,
-        h("button", { type: "button", class: "button quiet square only-wide", "aria-label": "Close", title: "Close", onclick: close }, icon("cross")))),
+        show(() => requestOf(row) !== null && row.method !== "resources/read" && grade() === "control", () => h("button", { type: "button", class: "button", title: "Send it again with other arguments", onclick: () => editAndResend(row) }, "Edit")),
+        row.kind === "call" ? menuButton("Compare", () => {
+          const { marked, before } = comparable(row);
+          return [
+            ...(before ? [{ label: "With the call before", hint: clock(before.at).slice(0, 8), run: () => compare(before, row) }] : []),
+            ...(marked ? [{ label: `With ${line(marked.name || marked.method, 40)}`, hint: clock(marked.at).slice(0, 8), run: () => compare(marked, row) }] : [{ label: "With another call…", hint: "mark this one", run: () => markOrCompare(row) }]),
+          ];
+        }) : null,
+        row.kind === "call" ? menuButton("Copy as", () => FORMS.map(([form, label]) => ({ label, run: () => copyAs(row, form) }))) : null)),
     h("div", { class: "detail-tabs" }, segmentTabs("Detail", tabs, current, (id) => tab.set(id))),
     body);
 }
@@ -136,7 +193,7 @@ function runningAt(row) {
   const found = [];
   /** @type {(each: Row) => void} */
   const visit = (each) => {
-    if (each.kind === "call" && each.leg === "server" && each.server === row.server && each.at <= row.at + 5 && (each.took === null || each.at + each.took >= row.at - 5)) found.push(each);
+    if (each.kind === "call" && each.leg === "server" && each.server === row.server && each.at <= row.at + NEAR && (each.took === null || each.at + each.took >= row.at - NEAR)) found.push(each);
     each.children.forEach(visit);
   };
   for (const root of roots.slice(-2000)) visit(root);
@@ -198,41 +255,6 @@ function bothLegs(client, server) {
     if (!ended) fill(place, h("p", { class: "error" }, error.message));
   });
   return place;
-}
-
-/**
- * The places of `text` whose value `other` does not have.
- * @param {string} text
- * @param {string} other
- * @returns {Map<string, string>} class by JSON pointer
- */
-export function changes(text, other) {
-  const marks = new Map();
-  const [a, b] = [read(text), read(other)];
-  if (!a || !b) return marks;
-  /** @typedef {import("../core/json.js").JsonNode} JsonNode */
-  /** @type {(source: string, node: JsonNode) => Map<string, JsonNode>} */
-  const members = (source, node) => new Map(node.members.map((member, index) => [member.key ? safeKey(source.slice(member.key.start, member.key.end)) : String(index), member.value]));
-  /** @type {(x: JsonNode, y: JsonNode | undefined, pointer: string) => void} */
-  const walk = (x, y, pointer) => {
-    if (!y || x.kind !== y.kind || (x.members.length === 0 && pretty(text.slice(x.start, x.end)) !== pretty(other.slice(y.start, y.end)))) {
-      marks.set(pointer, "changed");
-      return;
-    }
-    const theirs = members(other, y);
-    for (const [name, value] of members(text, x)) walk(value, theirs.get(name), `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`);
-  };
-  walk(a, b, "");
-  return marks;
-}
-
-/** @param {string} source */
-function safeKey(source) {
-  try {
-    return String(JSON.parse(source));
-  } catch {
-    return source;
-  }
 }
 
 /** @param {Row} row */

@@ -67,6 +67,8 @@ export class Row {
     /** @type {Row[]} */
     this.children = [];
     this.arrived = 0;
+    /** How many messages are missing here, for a gap. */
+    this.missing = 0;
   }
 
   /** What plain words of a filter match. */
@@ -135,6 +137,11 @@ const rows = new Map();
 const endings = new Map();
 /** The rows without a parent, oldest first. @type {Row[]} */
 export const roots = [];
+/** Requests to servers that have no answer yet. @type {Map<number, Row>} */
+const unanswered = new Map();
+/** When servers said that a resource changed, by server and URI. @type {Map<string, number>} */
+const updates = new Map();
+const MAX_UPDATES = 1000;
 let cursor = 0;
 let messages = 0;
 
@@ -156,6 +163,15 @@ export function find(seq) {
   return rows.get(seq) ?? endings.get(seq) ?? null;
 }
 
+/**
+ * When a server said last that a resource changed.
+ * @param {string} server
+ * @param {string} uri
+ */
+export function updatedAt(server, uri) {
+  return updates.get(JSON.stringify([server, uri])) ?? null;
+}
+
 /** @returns {IterableIterator<Row>} */
 export function all() {
   return rows.values();
@@ -169,6 +185,7 @@ export function size() {
 export function clear() {
   rows.clear();
   endings.clear();
+  unanswered.clear();
   roots.length = 0;
   messages = 0;
   version.update((n) => n + 1);
@@ -188,10 +205,15 @@ export function add(heads) {
       continue;
     }
     messages += 1;
+    if (head.method === "notifications/resources/updated" && head.leg === "server" && head.name !== undefined) {
+      if (updates.size >= MAX_UPDATES) updates.clear();
+      updates.set(JSON.stringify([head.peer, head.name]), head.at);
+    }
     const ends = head.call !== undefined && head.call !== head.seq && (head.status !== undefined || head.kind === "response") && head.kind !== "notification";
     const call = head.call === undefined ? undefined : rows.get(head.call);
     if (ends && call) {
       call.end(head);
+      unanswered.delete(call.seq);
       endings.set(head.seq, call);
       continue;
     }
@@ -203,9 +225,25 @@ export function add(heads) {
     rows.set(head.seq, row);
     if (cause) attach(row, cause);
     else roots.push(row);
+    if (head.kind === "request" && head.leg === "server" && head.direction === "out") unanswered.set(head.seq, row);
+    else if (head.kind === "state" && (head.status === "failed" || head.status === "stopped")) abandon(head);
   }
   trim();
   version.update((n) => n + 1);
+}
+
+/**
+ * Ends the calls of a server that ended: nobody answers them any more.
+ * @param {Head} head
+ */
+function abandon(head) {
+  for (const [seq, row] of unanswered) {
+    if (row.peer !== head.peer) continue;
+    unanswered.delete(seq);
+    row.status = "failed";
+    row.word = "No answer";
+    row.took = head.at - row.at;
+  }
 }
 
 /**
@@ -251,14 +289,34 @@ function attach(row, cause) {
  */
 export function gap([first = 0, last = 0]) {
   if (last > cursor) cursor = last;
-  const count = last - first + 1;
   const row = new Row({ seq: first, at: roots.at(-1)?.at ?? Date.now(), connection: 0, peer: "", leg: "host", direction: "in", kind: "other", size: 0 });
   row.kind = "gap";
   row.messages = 0;
-  row.name = `${count.toLocaleString("en-US")} ${count === 1 ? "message was" : "messages were"} dropped here: the page was too slow`;
+  row.missing = last - first + 1;
+  row.name = gapText(row.missing, roots.length === 0);
   rows.set(first, row);
   roots.push(row);
   version.update((n) => n + 1);
+}
+
+/**
+ * @param {number} missing
+ * @param {boolean} isFirst
+ */
+function gapText(missing, isFirst) {
+  const count = `${missing.toLocaleString("en-US")} ${isFirst ? "older " : ""}${missing === 1 ? "message was" : "messages were"}`;
+  return isFirst ? `${count} dropped: the buffer keeps the latest only` : `${count} dropped here: the page was too slow`;
+}
+
+/**
+ * Joins gaps between which nothing is shown.
+ * @param {Row} one
+ * @param {Row} two
+ * @returns {Row}
+ */
+export function joinGaps(one, two) {
+  const missing = one.missing + two.missing;
+  return Object.assign(Object.create(Row.prototype), one, { missing, name: gapText(missing, false) });
 }
 
 /** Drops the oldest trees when there are too many rows. */
@@ -275,6 +333,7 @@ function trim() {
 /** @param {Row} row */
 function drop(row) {
   rows.delete(row.seq);
+  unanswered.delete(row.seq);
   if (row.last !== null) endings.delete(row.last);
   messages -= row.messages;
   for (const child of row.children) drop(child);

@@ -5,12 +5,13 @@ import { act, grade, query, recall, remember } from "../core/api.js";
 import { amend, format, go, place } from "../core/route.js";
 import { grid } from "../core/grid.js";
 import { hostNow, overview } from "../core/model.js";
-import { announce } from "../core/dialog.js";
+import { fail } from "../core/dialog.js";
 import { bytes, clock, count, duration, hour, hue, line, plural } from "../core/text.js";
 import { compile, complete, parse, strictest, without } from "./filter.js";
 import { histogram, summarize, timeline } from "./stats.js";
-import { all, ends, find, Row, roots, total, version } from "./store.js";
+import { all, ends, find, joinGaps, Row, roots, total, version } from "./store.js";
 import { drawBar, niceScale } from "./waterfall.js";
+import { markOrCompare } from "./compare.js";
 import { callDetail, copyAs, resend } from "./detail.js";
 
 /** @typedef {{ row: Row, key: number, level: number, lines: number, last: boolean, expanded: boolean | null }} FlatRow */
@@ -83,12 +84,16 @@ export function traffic() {
     const time = range();
     /** @type {(row: Row) => boolean} */
     const fits = (row) => (wanted.has(GROUP[row.kind] ?? "calls") && matching(row)) || row.children.some(fits);
+    /** @type {Row[]} */
     const list = [];
     for (const row of roots) {
       if (row.seq > until) break;
       if (row.kind !== "gap") {
         if (time && (row.at < time[0] || row.at > time[1])) continue;
         if (filtered ? !fits(row) : !wanted.has(GROUP[row.kind] ?? "calls")) continue;
+      } else if (list.at(-1)?.kind === "gap") {
+        list.push(joinGaps(/** @type {Row} */ (list.pop()), row));
+        continue;
       }
       list.push(row);
     }
@@ -103,15 +108,18 @@ export function traffic() {
     return number;
   });
 
+  // The call that is being read grows in place; new calls wait.
   const flat = computed(() => {
     const until = limit();
     const wanted = groups();
     const closed = collapsed();
+    const chosen = selected();
+    const followed = chosen === null ? null : (find(chosen)?.root ?? null);
     /** @type {FlatRow[]} */
     const list = [];
     /** @type {(row: Row, level: number, lines: number, last: boolean) => void} */
     const push = (row, level, lines, last) => {
-      const children = row.children.length === 0 ? row.children : row.children.filter((child) => child.seq <= until && wanted.has(GROUP[child.kind] ?? "calls"));
+      const children = row.children.length === 0 ? row.children : row.children.filter((child) => (child.seq <= until || row.root === followed) && wanted.has(GROUP[child.kind] ?? "calls"));
       const expanded = children.length === 0 ? null : !closed.has(row.seq);
       list.push({ row, key: row.seq, level, lines, last, expanded });
       if (!expanded) return;
@@ -273,7 +281,7 @@ function bodySearch(terms) {
           }
           found.update((map) => new Map(map).set(text, seqs));
         } catch (error) {
-          announce(error instanceof Error ? error.message : String(error));
+          fail(error);
         }
       }, 150);
     }
@@ -346,6 +354,7 @@ function list({ flat, selected, collapsed, tick, rowHeight }) {
     press: (key, item) => {
       if (key === "r") resend(item.row);
       else if (key === "c") copyAs(item.row, "json");
+      else if (key === "x") markOrCompare(item.row);
       else return false;
       return true;
     },
@@ -574,7 +583,7 @@ function footer(wire) {
       const since = buffer.since === undefined ? "" : `: since ${hour(buffer.since)}`;
       return `${buffer.bodies ? "" : "Bodies are not kept. "}Keeps the last ${Math.round(buffer.limit / 1_048_576)} MiB${since}${buffer.dropped > 0 ? `, ${plural(buffer.dropped, "older message")} dropped` : ""}. ${bytes(buffer.used)} in use.`;
     }),
-    show(() => grade() === "control", () => h("button", { type: "button", class: "button quiet", onclick: () => act({ action: "clear" }).catch((error) => announce(error.message)) }, "Clear")));
+    show(() => grade() === "control", () => h("button", { type: "button", class: "button quiet", onclick: () => act({ action: "clear" }).catch(fail) }, "Clear")));
 }
 
 /** The line between list and detail, which can be moved by pointer and keyboard. */

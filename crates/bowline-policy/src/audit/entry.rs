@@ -27,6 +27,10 @@ pub enum Event {
     Refusal,
     /// The gateway logged in to a server, asked for more scopes, or refreshed its tokens.
     Login,
+    /// A person acted in the page of the inspector.
+    Page,
+    /// A request about a task: a call that was allowed before.
+    Task,
 }
 
 impl Event {
@@ -37,6 +41,8 @@ impl Event {
             Self::Pin => "pin",
             Self::Refusal => "refusal",
             Self::Login => "login",
+            Self::Page => "page",
+            Self::Task => "task",
         }
     }
 }
@@ -62,12 +68,16 @@ pub struct Entry {
     pub scopes: Option<String>,
     /// A digest of the access token.
     pub token_digest: Option<String>,
+    /// The number of the browser's key. For an action in the page of the inspector.
+    pub key: Option<u64>,
     /// The server; empty if no server is involved.
     pub server: String,
-    /// The method; empty if it is not known. For a login: `login`, `step-up` or `refresh`.
+    /// The method; empty if it is not known. For a login: `login`, `step-up` or `refresh`. For an action in the page: the action.
     pub method: String,
     /// The tool, prompt, URI or URL. For a login: the account, if each user has one.
     pub name: Option<String>,
+    /// A digest of the task that the request is about, or that the call became.
+    pub task: Option<String>,
     /// The decision: `allow`, `deny`, `cancel` or `abandoned`.
     pub decision: Option<&'static str>,
     /// Who decided.
@@ -99,9 +109,11 @@ impl Entry {
             client_id: None,
             scopes: None,
             token_digest: None,
+            key: None,
             server: server.into(),
             method: method.into(),
             name: None,
+            task: None,
             decision: None,
             by: None,
             reason: None,
@@ -146,6 +158,7 @@ impl Entry {
             &self.scopes,
             &self.token_digest,
             &self.name,
+            &self.task,
             &self.reason,
             &self.outcome,
         ];
@@ -190,9 +203,11 @@ impl Entry {
             ("clientId", optional(self.client_id.as_ref())),
             ("scopes", optional(self.scopes.as_ref())),
             ("tokenDigest", optional(self.token_digest.as_ref())),
+            ("key", self.key.map(number)),
             ("server", optional(Some(&self.server).filter(|server| !server.is_empty()))),
             ("method", optional(Some(&self.method).filter(|method| !method.is_empty()))),
             ("name", self.name.as_ref().map(|name| text(&redactor.uri(name)))),
+            ("task", optional(self.task.as_ref())),
             ("decision", self.decision.map(plain)),
             ("by", self.by.map(|by| plain(by.as_str()))),
             ("reason", optional(self.reason.as_ref())),

@@ -23,9 +23,11 @@ mod entry;
 mod file;
 mod redact;
 mod settings;
+mod tail;
 mod writer;
 
 pub use entry::{Entry, Event};
 pub use redact::Redactor;
 pub use settings::{AuditArguments, AuditSettings};
+pub use tail::{TailLine, read_tail};
 pub use writer::Audit;

@@ -173,6 +173,11 @@ impl Audit {
         tokio::time::timeout(timeout, freed).await.is_ok()
     }
 
+    /// Returns the path of the file.
+    pub fn path(&self) -> &std::path::Path {
+        &self.0.path
+    }
+
     /// Adds values that are never logged, like [`AuditSettings::secret`].
     pub fn hide(&self, secrets: impl IntoIterator<Item = String>) {
         self.0.redactor.learn(secrets);

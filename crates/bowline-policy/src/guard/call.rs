@@ -1,8 +1,8 @@
 //! Decides about calling tools, reading resources and fetching prompts.
 
+use super::decide::{Permission, blocking, cancelled, declined, deferred};
+use super::decision_log::DecisionLog;
 use super::permit::{Permit, Refusal, RefusalKind};
-use super::settle::{Settled, blocking, cancelled, declined, deferred};
-use super::trail::Trail;
 use super::{CallFacts, Facts, Guard, NewTools};
 use crate::answers::Topic;
 use crate::audit::{Entry, Event};
@@ -10,7 +10,7 @@ use crate::definition::{Definition, Digest};
 use crate::gate::{Covers, Question, Verdict};
 use crate::pins::{Difference, DifferenceKind, PinKey, PinStatus, Pins};
 use crate::rule::Effect;
-use crate::rules::{Action, DecidedBy, Request};
+use crate::rules::{Action, DecidedBy, Decision, Request};
 
 impl Guard {
     /// Decides whether a tool may be called: compares it with its pin, then applies the policy and stored answers, and
@@ -20,10 +20,10 @@ impl Guard {
     pub async fn check(&self, call: &CallFacts<'_>) -> Result<Permit, Refusal> {
         let name = call.definition.name();
         self.audit_ready(&call.facts, Action::Call, name).await?;
-        let trail = Trail::begin(self, &call.facts, Action::Call, name, Some(call.arguments));
+        let decision_log = DecisionLog::begin(self, &call.facts, Action::Call, name, Some(call.arguments));
         match self.decide_call(call).await {
-            Ok(settled) => Ok(self.permit(settled, trail)),
-            Err(refusal) => Err(trail.refused(refusal)),
+            Ok(permission) => Ok(self.permit(permission, decision_log)),
+            Err(refusal) => Err(decision_log.refused(refusal)),
         }
     }
 
@@ -33,15 +33,15 @@ impl Guard {
     /// Rules treat a custom method as a tool without annotations, so it may change things.
     pub async fn access(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<Permit, Refusal> {
         self.audit_ready(facts, action, name).await?;
-        let trail = Trail::begin(self, facts, action, name, None);
+        let decision_log = DecisionLog::begin(self, facts, action, name, None);
         if !matches!(action, Action::Read | Action::Prompt | Action::Call) {
             let reason = format!("`{}` is not an access", action.as_str());
-            return Err(trail.refused(Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)));
+            return Err(decision_log.refused(Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)));
         }
         let decision = self.policy().decide(&request(facts, action, name));
         let topic = topic(facts, action, Some(name));
-        let settled = self
-            .settle(facts, decision, topic, &[], |why, scopes| Question::Access {
+        let permission = self
+            .decide_or_ask(facts, decision, topic, &[], |why, scopes| Question::Access {
                 server: facts.server.to_owned(),
                 action,
                 name: name.to_owned(),
@@ -50,23 +50,10 @@ impl Guard {
                 scopes,
             })
             .await;
-        match settled {
-            Ok(settled) => Ok(self.permit(settled, trail)),
-            Err(refusal) => Err(trail.refused(refusal)),
+        match permission {
+            Ok(permission) => Ok(self.permit(permission, decision_log)),
+            Err(refusal) => Err(decision_log.refused(refusal)),
         }
-    }
-
-    /// Returns why a tool must not be called, if a rule denies it whatever its arguments are. Does not ask, and does not
-    /// write to the audit log.
-    ///
-    /// For requests about a call that was allowed before, such as those about its task.
-    pub fn denied_calling(&self, facts: &Facts<'_>, definition: &Definition) -> Option<Refusal> {
-        let decision = self.policy().decide(&Request {
-            annotations: definition.annotations(),
-            ..request(facts, Action::Call, definition.name())
-        });
-        (decision.effect == Effect::Deny)
-            .then(|| Refusal::new(RefusalKind::Denied, decision.by, decision.reason))
     }
 
     /// Waits until the audit log can record the decision. Refuses the action if the log is required and cannot.
@@ -77,7 +64,7 @@ impl Guard {
             // The refusal is logged too, which shows whether the log is writable again.
             Err(reason) => {
                 let refusal = Refusal::new(RefusalKind::Limited, DecidedBy::Check, reason);
-                Err(Trail::begin(self, facts, action, name, None).refused(refusal))
+                Err(DecisionLog::begin(self, facts, action, name, None).refused(refusal))
             }
         }
     }
@@ -99,7 +86,7 @@ impl Guard {
         let first = !pins.contains_server(&key);
         let differences = if first { Vec::new() } else { pins.compare(&key, definitions) };
         for difference in &differences {
-            self.tell_pin(server, &difference.tool, tell(&difference.kind));
+            self.log_pin_change(server, &difference.tool, describe(&difference.kind));
         }
         let is_new = |definition: &&Definition| {
             first || (self.new_tools != NewTools::Ask && pins.status(&key, definition) == PinStatus::New)
@@ -113,29 +100,14 @@ impl Guard {
         Ok(differences)
     }
 
-    async fn decide_call(&self, call: &CallFacts<'_>) -> Result<Settled, Refusal> {
+    async fn decide_call(&self, call: &CallFacts<'_>) -> Result<Permission, Refusal> {
         let CallFacts { facts, definition, arguments } = call;
-        let decision = self.policy().decide(&Request {
-            annotations: definition.annotations(),
-            arguments: Some(arguments),
-            ..request(facts, Action::Call, definition.name())
-        });
+        let (decision, topic, wider) = self.policy_about(call);
         // A denied tool needs no review of its changes.
         if decision.effect != Effect::Deny {
             self.check_pin(facts, definition).await?;
         }
-        let topic = Topic {
-            definition: Some(definition.digest().clone()),
-            arguments: decision.by_arguments.then(|| Digest::of(arguments)),
-            ..topic(facts, Action::Call, Some(definition.name()))
-        };
-        // An answer that covers more than one tool applies where no rule decides. A rule that asks still asks.
-        let wider: &[Covers] = match (decision.by, definition.claims_read_only()) {
-            (DecidedBy::Default, true) => &[Covers::ReadOnlyTools, Covers::Server],
-            (DecidedBy::Default, false) => &[Covers::Server],
-            _ => &[],
-        };
-        self.settle(facts, decision, topic, wider, |why, scopes| Question::Call {
+        self.decide_or_ask(facts, decision, topic, wider, |why, scopes| Question::Call {
             server: facts.server.to_owned(),
             client: facts.caller.client.map(ToOwned::to_owned),
             covers: wider.to_vec(),
@@ -147,6 +119,28 @@ impl Guard {
             scopes,
         })
         .await
+    }
+
+    /// Returns what the policy says about a call, and which stored answers apply to it.
+    pub(super) fn policy_about(&self, call: &CallFacts<'_>) -> (Decision, Topic, &'static [Covers]) {
+        let CallFacts { facts, definition, arguments } = call;
+        let decision = self.policy().decide(&Request {
+            annotations: definition.annotations(),
+            arguments: Some(arguments),
+            ..request(facts, Action::Call, definition.name())
+        });
+        let topic = Topic {
+            definition: Some(definition.digest().clone()),
+            arguments: decision.by_arguments.then(|| Digest::of(arguments)),
+            ..topic(facts, Action::Call, Some(definition.name()))
+        };
+        // An answer that covers more than one tool applies where no rule decides. A rule that asks still asks.
+        let wider: &[Covers] = match (decision.by, definition.claims_read_only()) {
+            (DecidedBy::Default, true) => &[Covers::ReadOnlyTools, Covers::Server],
+            (DecidedBy::Default, false) => &[Covers::Server],
+            _ => &[],
+        };
+        (decision, topic, wider)
     }
 
     /// Checks the pin of a tool. A changed tool is not called before the user has seen the changes.
@@ -162,7 +156,7 @@ impl Guard {
         refresh(pins).await?;
         let mut status = pins.status(&key, definition);
         if status == PinStatus::New {
-            self.tell_pin(server, tool, tell(&DifferenceKind::New));
+            self.log_pin_change(server, tool, describe(&DifferenceKind::New));
         }
         if status == PinStatus::First || (status == PinStatus::New && self.new_tools != NewTools::Ask) {
             add(pins, &key, vec![definition.clone()]).await?;
@@ -176,12 +170,12 @@ impl Guard {
                 definition: definition.pretty().to_owned(),
             },
             PinStatus::Changed { diff } => {
-                self.tell_pin(server, tool, "its definition has changed");
+                self.log_pin_change(server, tool, "its definition has changed");
                 Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff }
             }
         };
         match self.put(facts, question).await? {
-            Verdict::Allow(_) => self.tell_pin(server, tool, "its definition was accepted"),
+            Verdict::Allow(_) => self.log_pin_change(server, tool, "its definition was accepted"),
             Verdict::Decline { reason, .. } => {
                 let default = || format!("the definition of `{tool}` has changed, and was not accepted");
                 return Err(declined(Some(reason.unwrap_or_else(default))));
@@ -193,8 +187,8 @@ impl Guard {
         blocking(move || pins.accept(&key, &[definition])).await
     }
 
-    fn tell_pin(&self, server: &str, tool: &str, what: &str) {
-        if what == tell(&DifferenceKind::New) && self.new_tools == NewTools::Accept {
+    fn log_pin_change(&self, server: &str, tool: &str, what: &str) {
+        if what == describe(&DifferenceKind::New) && self.new_tools == NewTools::Accept {
             return;
         }
         tracing::warn!(server, tool, what, "the definition of a tool changed since it was approved");
@@ -206,9 +200,9 @@ impl Guard {
         }
     }
 
-    fn permit(&self, settled: Settled, trail: Trail) -> Permit {
-        let entry = trail.allowed(settled.by, &settled.reason);
-        Permit::new(settled.by, settled.reason, self.audit.as_ref(), &self.clock, entry)
+    fn permit(&self, permission: Permission, decision_log: DecisionLog) -> Permit {
+        let entry = decision_log.allowed(permission.by, &permission.reason);
+        Permit::new(permission.by, permission.reason, self.audit.as_ref(), &self.clock, entry)
     }
 }
 
@@ -222,7 +216,7 @@ async fn add(pins: &Pins, key: &PinKey, definitions: Vec<Definition>) -> Result<
     blocking(move || pins.add(&key, &definitions)).await
 }
 
-fn tell(kind: &DifferenceKind) -> &'static str {
+fn describe(kind: &DifferenceKind) -> &'static str {
     match kind {
         DifferenceKind::New => "it is new",
         DifferenceKind::Removed => "it is gone",

@@ -1,10 +1,12 @@
 //! The guard: checks pins, rules, remembered answers and limits, asks the user, and writes the audit log.
 
 mod call;
+mod decide;
+mod decision_log;
 mod permit;
+mod preview;
 mod question;
-mod settle;
-mod trail;
+mod task;
 
 use bowline_types::RawJson;
 use std::collections::HashMap;
@@ -24,7 +26,9 @@ use crate::audit::Audit;
 use bowline_client::Opener;
 
 pub use permit::{Ended, Permit, Refusal, RefusalKind};
+pub use preview::Preview;
 pub use question::Sampling;
+pub use task::TaskFacts;
 
 /// The clock of the guard.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -146,7 +150,13 @@ impl Guard {
         self.audit.as_ref()
     }
 
-    fn policy(&self) -> Arc<Policy> {
+    /// Returns the pins, if definitions are compared.
+    pub fn pins(&self) -> Option<&Pins> {
+        self.pins.as_ref()
+    }
+
+    /// Returns the present policy.
+    pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 

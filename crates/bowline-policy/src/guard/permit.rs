@@ -75,13 +75,23 @@ impl Permit {
             Ended::ToolFailed => "tool error".to_owned(),
             Ended::Failed { code, message } => format!("error {code}: {message}"),
         };
-        self.tell(outcome, Some(bytes));
+        self.log_end(outcome, Some(bytes));
     }
 
-    fn tell(&mut self, outcome: String, bytes: Option<u64>) {
+    /// Records the task that the call became: a digest that identifies it.
+    pub fn for_task(mut self, task: impl Into<String>) -> Self {
+        if let Some(end) = &mut self.end {
+            end.entry.task = Some(task.into());
+        }
+        self
+    }
+
+    fn log_end(&mut self, outcome: String, bytes: Option<u64>) {
         let Some(End { audit, clock, mut entry, started }) = self.end.take() else { return };
         entry.time = clock();
-        entry.event = Event::Call;
+        if entry.event == Event::Decision {
+            entry.event = Event::Call;
+        }
         entry.outcome = Some(outcome);
         entry.duration = Some(entry.time.duration_since(started).unwrap_or_default());
         entry.bytes = bytes;
@@ -91,7 +101,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.tell("abandoned".to_owned(), None);
+        self.log_end("abandoned".to_owned(), None);
     }
 }
 

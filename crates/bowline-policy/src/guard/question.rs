@@ -6,9 +6,9 @@ use bowline_types::{
 };
 
 use super::call::{request, topic};
+use super::decide::{cancelled, declined, deferred};
+use super::decision_log::DecisionLog;
 use super::permit::{Refusal, RefusalKind};
-use super::settle::{cancelled, declined, deferred};
-use super::trail::Trail;
 use super::{Facts, Guard};
 use crate::gate::{Edit, Granted, Question, Scope, Verdict};
 use crate::headless::refusal;
@@ -34,10 +34,10 @@ pub struct Sampling {
 impl Guard {
     /// Decides whether a server may send a request to a model.
     pub async fn sample(&self, facts: &Facts<'_>, asked: CreateMessageParams) -> Result<Sampling, Refusal> {
-        let trail = Trail::begin(self, facts, Action::Sample, "", None);
+        let decision_log = DecisionLog::begin(self, facts, Action::Sample, "", None);
         let decision = self.policy().decide(&request(facts, Action::Sample, ""));
-        let settled = self
-            .settle(facts, decision, topic(facts, Action::Sample, None), &[], |why, scopes| {
+        let permission = self
+            .decide_or_ask(facts, decision, topic(facts, Action::Sample, None), &[], |why, scopes| {
                 Question::Sample {
                     server: facts.server.to_owned(),
                     request: Box::new(asked.clone()),
@@ -46,19 +46,22 @@ impl Guard {
                 }
             })
             .await;
-        let settled = settled.and_then(|settled| match settled.granted.edit {
-            None => Ok((asked, settled.by, settled.reason, settled.granted.scope)),
-            Some(Edit::Request(edited)) => {
-                Ok((*edited, settled.by, "edited and allowed when asked".to_owned(), settled.granted.scope))
-            }
-            Some(Edit::Result(_) | Edit::Form(_)) => Err(misfit()),
+        let permission = permission.and_then(|permission| match permission.granted.edit {
+            None => Ok((asked, permission.by, permission.reason, permission.granted.scope)),
+            Some(Edit::Request(edited)) => Ok((
+                *edited,
+                permission.by,
+                "edited and allowed when asked".to_owned(),
+                permission.granted.scope,
+            )),
+            Some(Edit::Result(_) | Edit::Form(_)) => Err(wrong_kind_of_answer()),
         });
-        match settled {
+        match permission {
             Ok((request, by, reason, scope)) => {
-                trail.allowed(by, &reason);
+                decision_log.allowed(by, &reason);
                 Ok(Sampling { request, review: by == DecidedBy::Gate && scope == Scope::Once })
             }
-            Err(refusal) => Err(trail.refused(refusal)),
+            Err(refusal) => Err(decision_log.refused(refusal)),
         }
     }
 
@@ -72,7 +75,7 @@ impl Guard {
         if !sampling.review {
             return Ok(result);
         }
-        let trail = Trail::begin(self, facts, Action::Sample, "", None);
+        let decision_log = DecisionLog::begin(self, facts, Action::Sample, "", None);
         let question =
             Question::SampleResult { server: facts.server.to_owned(), result: Box::new(result.clone()) };
         let verdict = match self.put(facts, question).await {
@@ -80,7 +83,7 @@ impl Guard {
             Ok(Verdict::Allow(Granted { edit: Some(Edit::Result(edited)), .. })) => {
                 Ok((*edited, "the answer was edited and allowed"))
             }
-            Ok(Verdict::Allow(_)) => Err(misfit()),
+            Ok(Verdict::Allow(_)) => Err(wrong_kind_of_answer()),
             Ok(Verdict::Decline { reason, .. }) => Err(declined(reason)),
             Ok(Verdict::Cancel) => Err(cancelled()),
             Ok(Verdict::Deferred) => Err(deferred()),
@@ -88,10 +91,10 @@ impl Guard {
         };
         match verdict {
             Ok((result, reason)) => {
-                trail.allowed(DecidedBy::Gate, reason);
+                decision_log.allowed(DecidedBy::Gate, reason);
                 Ok(result)
             }
-            Err(refusal) => Err(trail.refused(refusal)),
+            Err(refusal) => Err(decision_log.refused(refusal)),
         }
     }
 
@@ -100,22 +103,22 @@ impl Guard {
     ///
     /// A rule that allows cannot answer: only the user can.
     pub async fn elicit(&self, facts: &Facts<'_>, asked: ElicitParams) -> Result<ElicitResult, Refusal> {
-        let (trail, answer) = match asked {
+        let (decision_log, answer) = match asked {
             ElicitParams::Form(form) => {
-                let trail = Trail::begin(self, facts, Action::Form, "", None);
-                (trail, self.fill(facts, form).await)
+                let decision_log = DecisionLog::begin(self, facts, Action::Form, "", None);
+                (decision_log, self.fill(facts, form).await)
             }
             ElicitParams::Url(page) => {
-                let trail = Trail::begin(self, facts, Action::Visit, &page.url, None);
-                (trail, self.visit(facts, &page).await)
+                let decision_log = DecisionLog::begin(self, facts, Action::Visit, &page.url, None);
+                (decision_log, self.visit(facts, &page).await)
             }
         };
         match answer {
             Ok((result, reason)) => {
-                trail.allowed(DecidedBy::Gate, reason);
+                decision_log.allowed(DecidedBy::Gate, reason);
                 Ok(result)
             }
-            Err(refusal) => match trail.refused(refusal) {
+            Err(refusal) => match decision_log.refused(refusal) {
                 refusal if refusal.kind() == RefusalKind::Unsafe => Err(refusal),
                 refusal if refusal.kind() == RefusalKind::Cancelled => Ok(ElicitResult::cancel()),
                 _ => Ok(ElicitResult::decline()),
@@ -125,19 +128,19 @@ impl Guard {
 
     /// Decides whether the roots may be sent to a server.
     pub async fn roots(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
-        let trail = Trail::begin(self, facts, Action::Roots, "", None);
+        let decision_log = DecisionLog::begin(self, facts, Action::Roots, "", None);
         let decision = self.policy().decide(&request(facts, Action::Roots, ""));
-        let settled =
-            self.settle(facts, decision, topic(facts, Action::Roots, None), &[], |why, scopes| {
+        let permission = self
+            .decide_or_ask(facts, decision, topic(facts, Action::Roots, None), &[], |why, scopes| {
                 Question::Roots { server: facts.server.to_owned(), roots: roots.to_vec(), why, scopes }
             })
             .await;
-        match settled {
-            Ok(settled) => {
-                trail.allowed(settled.by, &settled.reason);
+        match permission {
+            Ok(permission) => {
+                decision_log.allowed(permission.by, &permission.reason);
                 Ok(())
             }
-            Err(refusal) => Err(trail.refused(refusal)),
+            Err(refusal) => Err(decision_log.refused(refusal)),
         }
     }
 
@@ -150,19 +153,19 @@ impl Guard {
     /// Decides whether configured roots may be sent to a server if nobody can be asked. The configuration counts as
     /// consent, unless a rule denies or asks.
     pub fn disclose(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
-        let trail = Trail::begin(self, facts, Action::Roots, "", None);
+        let decision_log = DecisionLog::begin(self, facts, Action::Roots, "", None);
         let decision = self.policy().decide(&request(facts, Action::Roots, ""));
         match decision.effect {
             Effect::Deny => {
-                Err(trail.refused(Refusal::new(RefusalKind::Denied, decision.by, decision.reason)))
+                Err(decision_log.refused(Refusal::new(RefusalKind::Denied, decision.by, decision.reason)))
             }
             Effect::Ask if decision.by == DecidedBy::Rule => {
                 let (server, roots, scopes) = (facts.server.to_owned(), roots.to_vec(), Vec::new());
                 let question = Question::Roots { server, roots, why: decision.reason, scopes };
-                Err(trail.refused(declined(Some(refusal(&question)))))
+                Err(decision_log.refused(declined(Some(refusal(&question)))))
             }
             Effect::Ask | Effect::Allow => {
-                trail.allowed(DecidedBy::Check, "configured for this server");
+                decision_log.allowed(DecidedBy::Check, "configured for this server");
                 Ok(())
             }
         }
@@ -177,7 +180,7 @@ impl Guard {
             InputRequest::CreateMessage(_) => (Action::Sample, ""),
             InputRequest::ListRoots => (Action::Roots, ""),
         };
-        let trail = Trail::begin(self, facts, action, name, None);
+        let decision_log = DecisionLog::begin(self, facts, action, name, None);
         let checked = self.refuse_denied(facts, action, name).and_then(|()| match asked {
             InputRequest::Elicit(ElicitParams::Form(form)) => check_form(&form.requested_schema),
             InputRequest::Elicit(ElicitParams::Url(page)) => self.check_page(facts, page).map(drop),
@@ -185,10 +188,10 @@ impl Guard {
         });
         match checked {
             Ok(()) => {
-                trail.allowed(DecidedBy::Check, "left to the caller");
+                decision_log.allowed(DecidedBy::Check, "left to the caller");
                 Ok(())
             }
-            Err(refusal) => Err(trail.refused(refusal)),
+            Err(refusal) => Err(decision_log.refused(refusal)),
         }
     }
 
@@ -208,7 +211,7 @@ impl Guard {
                     .map_err(|error| not_safe(format!("invalid answer: {error}")))?;
                 Ok((ElicitResult::accept(content), "filled in"))
             }
-            Verdict::Allow(_) => Err(misfit()),
+            Verdict::Allow(_) => Err(wrong_kind_of_answer()),
             Verdict::Decline { reason, .. } => Err(declined(reason)),
             Verdict::Cancel => Err(cancelled()),
             Verdict::Deferred => Err(deferred()),
@@ -232,7 +235,7 @@ impl Guard {
                 return Ok((ElicitResult::consent(), "the page was opened"));
             }
             Verdict::Allow(Granted { edit: None, .. }) => {}
-            Verdict::Allow(_) => return Err(misfit()),
+            Verdict::Allow(_) => return Err(wrong_kind_of_answer()),
             Verdict::Decline { reason, .. } => return Err(declined(reason)),
             Verdict::Cancel => return Err(cancelled()),
             Verdict::Deferred => return Err(deferred()),
@@ -304,6 +307,6 @@ fn not_safe(reason: String) -> Refusal {
 }
 
 /// The gate returned an answer for another kind of question.
-fn misfit() -> Refusal {
+fn wrong_kind_of_answer() -> Refusal {
     not_safe("the approval does not match the question".to_owned())
 }

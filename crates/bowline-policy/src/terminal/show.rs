@@ -163,6 +163,16 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
             shown.line("  what would be used:");
             shown.whole_block(&description.join("\n"));
         }
+        Question::Control { key, digits } => {
+            shown.head(
+                question.server(),
+                "A browser asks to run tools and answer questions. Allow it until this program ends?",
+            );
+            shown.line(&format!("  browser: {key}; its page shows the number {}", visible(digits)));
+            shown.line(
+                "  ! answer no unless you asked for it in your browser just now, and the number is the same",
+            );
+        }
         Question::Access { server, action, name, client, why, scopes } => {
             let (what, kind) = match action {
                 Action::Prompt => ("Allow fetching this prompt?", "prompt"),

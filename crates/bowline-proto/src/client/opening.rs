@@ -304,7 +304,7 @@ mod tests {
         Opening::start(Arc::new(profile), None)
     }
 
-    /// Runs an opening against scripted reactions and tells what it did.
+    /// Runs an opening against scripted reactions and returns what it did.
     fn run(revisions: &[Revision], reactions: Vec<Reaction>) -> String {
         let (mut opening, mut step) = opening(revisions);
         let mut log = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Number, Value};
 
 use super::schema::{ParamHeaderError, read_schema};
-use super::{HeaderMismatch, Mismatch, decode_value, encode_value, the_only};
+use super::{HeaderMismatch, Mismatch, decode_value, encode_value, single_value};
 
 /// The largest integer that JavaScript represents exactly, 2^53 - 1.
 const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
@@ -125,7 +125,7 @@ impl ParamHeaders {
         V: IntoIterator<Item = &'h [u8]>,
     {
         self.headers.iter().try_for_each(|header| {
-            let received = the_only(&header.name, values(&header.name))?;
+            let received = single_value(&header.name, values(&header.name))?;
             check_one(header, header.value(arguments), received)
         })
     }

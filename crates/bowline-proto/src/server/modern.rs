@@ -75,7 +75,7 @@ pub fn admit(
             filter,
             access,
             client: Some(client),
-            tasks: Vec::new(),
+            ..Listen::default()
         })));
     }
     if let Some(extension) = known.extension() {

@@ -11,8 +11,8 @@ pub mod view_2025;
 pub mod view_2026;
 
 pub use record::{
-    Body, Ending, MAX_INLINE_BYTES, RECORD_FORMAT, TaskAnswer, TaskCaller, TaskProgress, TaskQuestion,
-    TaskRecord, TaskState, TokenFacts, UnreadableRecord,
+    Body, Ending, MAX_INLINE_BYTES, RECORD_FORMAT, TaskAnswer, TaskCaller, TaskJob, TaskProgress,
+    TaskQuestion, TaskRecord, TaskState, TokenFacts, UnreadableRecord,
 };
 pub use time::rfc3339;
 pub use transition::{

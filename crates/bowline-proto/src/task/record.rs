@@ -192,6 +192,25 @@ pub struct TaskProgress {
     pub total: Option<f64>,
 }
 
+/// What is known of a task whose work another system does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskJob {
+    /// When the other system was last asked, in milliseconds since the epoch. 0 if that has not happened.
+    #[serde(default)]
+    pub looked_at: u64,
+    /// Whether the task was cancelled and the other system has not confirmed that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancels: bool,
+    /// How often the other system was told so in vain.
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub tries: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_none_yet(number: &u32) -> bool {
+    *number == 0
+}
+
 /// One task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
@@ -239,6 +258,9 @@ pub struct TaskRecord {
     /// Small values that earlier rounds kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<(String, RawJson)>,
+    /// Set if another system does the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<TaskJob>,
     /// Members of newer versions.
     #[serde(flatten)]
     pub extra: BTreeMap<String, serde_json::Value>,
@@ -303,8 +325,14 @@ impl TaskRecord {
             questions: Vec::new(),
             answers: answers.collect(),
             kept: replay.kept_values().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
+            job: None,
             extra: BTreeMap::new(),
         }
+    }
+
+    /// Returns whether another system still has to be told that the task was cancelled.
+    pub fn cancels_outside(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| job.cancels)
     }
 
     /// Reads a record.

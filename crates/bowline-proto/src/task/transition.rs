@@ -55,8 +55,12 @@ pub enum Event {
     Release,
     /// The handler is done.
     Finish(Ending),
-    /// The client cancels.
+    /// The client cancels. If another system does the work, it is told so by whoever claims the record next.
     Cancel,
+    /// The other system that does the work has cancelled it, or does not run it.
+    CancelledOutside,
+    /// The other system could not be told that the task was cancelled; it is tried again after this time.
+    CancelOutsideLater(Duration),
     /// Nothing; only an elapsed time takes effect.
     Look,
 }
@@ -107,6 +111,8 @@ pub enum Refused {
     Ended,
     /// The task does not wait for answers.
     NotAsking,
+    /// The task was not cancelled.
+    NotCancelled,
     /// A limit is exceeded; the text says which.
     Limit(String),
 }
@@ -116,6 +122,7 @@ impl fmt::Display for Refused {
         match self {
             Self::Ended => f.write_str("the task has ended"),
             Self::NotAsking => f.write_str("the task does not wait for input"),
+            Self::NotCancelled => f.write_str("the task was not cancelled"),
             Self::Limit(reason) => f.write_str(reason),
         }
     }
@@ -132,6 +139,7 @@ pub fn transition(record: &mut TaskRecord, event: Event, now: u64) -> Result<Eff
     if record.is_terminal() {
         return match event {
             Event::Look => Ok(effects),
+            event if record.cancels_outside() => after_cancellation(record, &event, effects),
             _ => Err(Refused::Ended),
         };
     }
@@ -159,6 +167,9 @@ pub fn transition(record: &mut TaskRecord, event: Event, now: u64) -> Result<Eff
         }
         Event::Sleep { time, kept } => {
             record.kept = kept;
+            if let Some(job) = &mut record.job {
+                job.looked_at = now;
+            }
             effects = Effects { claim: Claim::Release, due: Due::In(time), is_changed: true, ..effects };
         }
         Event::Release => {
@@ -166,11 +177,43 @@ pub fn transition(record: &mut TaskRecord, event: Event, now: u64) -> Result<Eff
                 Effects { claim: Claim::Release, due: Due::In(Duration::ZERO), is_changed: true, ..effects };
         }
         Event::Finish(ending) => end(record, TaskState::Done(ending), now, &mut effects),
-        Event::Cancel => end(record, TaskState::Cancelled, now, &mut effects),
+        Event::Cancel => {
+            end(record, TaskState::Cancelled, now, &mut effects);
+            if let Some(job) = &mut record.job {
+                job.cancels = true;
+                effects.due = Due::In(Duration::ZERO);
+            }
+        }
+        Event::CancelledOutside => end(record, TaskState::Cancelled, now, &mut effects),
+        // Only what was cancelled is cancelled outside.
+        Event::CancelOutsideLater(_) => return Err(Refused::NotCancelled),
     }
     if effects.is_visible {
         record.updated_at = record.updated_at.max(now);
     }
+    Ok(effects)
+}
+
+/// Applies an event to a cancelled task of which the other system does not know yet. What clients see stays as it is.
+fn after_cancellation(
+    record: &mut TaskRecord,
+    event: &Event,
+    mut effects: Effects,
+) -> Result<Effects, Refused> {
+    let Some(job) = &mut record.job else { return Err(Refused::Ended) };
+    effects.due = match event {
+        Event::CancelledOutside => {
+            job.cancels = false;
+            Due::Never
+        }
+        Event::CancelOutsideLater(time) => {
+            job.tries = job.tries.saturating_add(1);
+            Due::In(*time)
+        }
+        Event::Release => Due::In(Duration::ZERO),
+        _ => return Err(Refused::Ended),
+    };
+    (effects.claim, effects.is_changed) = (Claim::Release, true);
     Ok(effects)
 }
 
@@ -280,7 +323,7 @@ mod tests {
     use crate::{
         replay::Replay,
         service::ClientView,
-        task::{TaskCaller, view_2025, view_2026},
+        task::{TaskCaller, TaskJob, view_2025, view_2026},
     };
     use bowline_types::{InputRequest, Revision, TaskStatus};
     use proptest::prelude::*;
@@ -388,6 +431,40 @@ mod tests {
         value["format"] = serde_json::json!(2);
         let refused = TaskRecord::decode(value.to_string().as_bytes()).unwrap_err();
         assert_eq!(refused.to_string(), "the task was written in format 2; this version reads up to 1");
+    }
+
+    #[test]
+    fn a_cancelled_job_stays_due_until_the_other_system_knows() {
+        let mut record = task();
+        record.job = Some(TaskJob::default());
+        let pause = Event::Sleep { time: Duration::from_secs(30), kept: Vec::new() };
+        transition(&mut record, pause, CREATED + 7).unwrap();
+        assert_eq!(record.job.as_ref().unwrap().looked_at, CREATED + 7);
+        let early = Event::CancelOutsideLater(Duration::from_secs(5));
+        assert_eq!(transition(&mut record, early.clone(), CREATED + 8), Err(Refused::NotCancelled));
+
+        let cancelled = transition(&mut record, Event::Cancel, CREATED + 9).unwrap();
+        assert_eq!((cancelled.claim, cancelled.due), (Claim::Release, Due::In(Duration::ZERO)));
+        let seen = view_2026::task(&record, None, CREATED + 9);
+        let later = transition(&mut record, early, CREATED + 10).unwrap();
+        assert_eq!((later.due, later.is_visible), (Due::In(Duration::from_secs(5)), false));
+        assert_eq!(transition(&mut record, done(false), CREATED + 11), Err(Refused::Ended));
+        assert!(TaskRecord::decode(&record.encode()).unwrap().cancels_outside());
+        let known = transition(&mut record, Event::CancelledOutside, CREATED + 12).unwrap();
+        assert_eq!((known.claim, known.due, known.is_visible), (Claim::Release, Due::Never, false));
+        assert_eq!(transition(&mut record, Event::CancelledOutside, CREATED + 13), Err(Refused::Ended));
+        let unchanged = view_2026::task(&record, None, CREATED + 9);
+        assert_eq!(serde_json::to_value(unchanged).unwrap(), serde_json::to_value(seen).unwrap());
+    }
+
+    #[test]
+    fn a_job_that_was_cancelled_outside_is_a_cancelled_task() {
+        let mut record = task();
+        record.job = Some(TaskJob::default());
+        let effects = transition(&mut record, Event::CancelledOutside, CREATED + 1).unwrap();
+        assert_eq!((effects.due, effects.is_visible), (Due::Never, true));
+        assert_eq!(view_2025::status(&record), TaskStatus::Cancelled);
+        assert!(!record.cancels_outside());
     }
 
     #[derive(Clone, Debug)]

@@ -41,37 +41,37 @@ where
 {
     let limits = server.core.limits;
     let outbox = Arc::new(Outbox::new(limits.backlog));
-    let news = {
+    let notify = {
         let outbox = Arc::clone(&outbox);
-        move || outbox.nudge()
+        move || outbox.notify_writer()
     };
-    let conversation = Conversation::new(server, principal, Ids::Unique, news);
+    let conversation = Conversation::new(server, principal, Ids::Unique, notify);
     let sink: Arc<dyn Sink> = Arc::clone(&outbox) as _;
     let mut writer = Writer::new(write);
     let mut calls = JoinSet::new();
     let mut lines = Lines::new(limits.frame);
     let mut pings = Pings::new(limits.ping);
     let ended = loop {
-        outbox.awake();
-        while outbox.has_room()
+        outbox.clear_waker();
+        while outbox.has_space()
             && let Some(line) = lines.next_line()
         {
             take(line, limits.frame, &conversation, &sink, &mut calls).await;
         }
         while calls.try_join_next().is_some() {}
-        let has_room = outbox.has_room();
+        let has_space = outbox.has_space();
         tokio::select! {
             biased;
             // The client stopped reading: nothing can reach it any more.
             error = writer.run(&conversation, &outbox) => return Err(error),
-            count = read.read_buf(lines.space()), if has_room => match count {
+            count = read.read_buf(lines.space()), if has_space => match count {
                 Ok(0) => break Ok(()),
-                Ok(_) => pings.heard(),
+                Ok(_) => pings.received(),
                 Err(error) => break Err(error),
             },
-            () = outbox.room(), if !has_room => {}
+            () = outbox.wait_for_space(), if !has_space => {}
             // While nothing is read, an answer would not be received.
-            alive = pings.next(&conversation, &*outbox), if has_room => {
+            alive = pings.next(&conversation, &*outbox), if has_space => {
                 if !alive {
                     break Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not answer pings"));
                 }

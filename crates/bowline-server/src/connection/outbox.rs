@@ -30,7 +30,7 @@ pub(crate) struct Outbox {
 struct Queue {
     frames: Frames,
     /// Whether there may be notifications to write.
-    nudged: bool,
+    has_notifications: bool,
     closed: bool,
     /// Wakes the writer.
     writer: Option<Waker>,
@@ -81,16 +81,16 @@ impl Outbox {
     }
 
     /// Wakes the writer for something else than a frame.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn notify_writer(&self) {
         let mut queue = self.queue();
-        queue.nudged = true;
+        queue.has_notifications = true;
         wake(queue);
     }
 
     /// Completes when there may be something to write.
     pub(super) fn poll_filled(&self, context: &Context<'_>) -> Poll<()> {
         let mut queue = self.queue();
-        if queue.nudged || queue.frames.len() > 0 {
+        if queue.has_notifications || queue.frames.len() > 0 {
             return Poll::Ready(());
         }
         queue.writer = Some(context.waker().clone());
@@ -98,13 +98,13 @@ impl Outbox {
     }
 
     /// The task of the writer is at work and will look by itself: it need not be woken.
-    pub(super) fn awake(&self) {
+    pub(super) fn clear_waker(&self) {
         self.queue().writer = None;
     }
 
     /// Returns whether there may be new data to write, and resets the flag.
-    pub(super) fn take_nudge(&self) -> bool {
-        std::mem::take(&mut self.queue().nudged)
+    pub(super) fn take_has_notifications(&self) -> bool {
+        std::mem::take(&mut self.queue().has_notifications)
     }
 
     /// Swaps the queued frames with an empty buffer, so that two buffers alternate.
@@ -115,16 +115,16 @@ impl Outbox {
     }
 
     /// Returns whether there is space for more.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_space(&self) -> bool {
         let queue = self.queue();
         queue.frames.len() < self.limit || queue.closed
     }
 
     /// Waits until there is space for more.
-    pub(crate) async fn room(&self) {
+    pub(crate) async fn wait_for_space(&self) {
         loop {
             let emptied = self.emptied.notified();
-            if self.has_room() {
+            if self.has_space() {
                 return;
             }
             emptied.await;
@@ -180,7 +180,7 @@ impl Sink for Outbox {
     }
 
     fn offer(&self, frame: &[u8]) {
-        if self.has_room() {
+        if self.has_space() {
             self.push(frame);
         }
     }

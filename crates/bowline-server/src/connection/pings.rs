@@ -19,7 +19,7 @@ impl Pings {
     }
 
     /// Records that the client has sent something, which shows that it is alive.
-    pub(super) fn heard(&mut self) {
+    pub(super) fn received(&mut self) {
         if let Some(interval) = self.interval {
             self.due = Instant::now() + interval;
             self.unanswered = false;

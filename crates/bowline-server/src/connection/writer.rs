@@ -54,8 +54,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 }
                 (self.written, self.flushed) = (self.written + count, false);
             }
-            if outbox.take_nudge() {
-                conversation.write_news(outbox);
+            if outbox.take_has_notifications() {
+                conversation.write_notifications(outbox);
             }
             outbox.take(&mut self.frames);
             self.written = 0;

@@ -32,11 +32,11 @@ impl Middleware for Trace {
             span.record("traceparent", &context.traceparent);
             span.record("tracestate", context.tracestate);
         }
-        let mut ending = Ending { span: span.clone(), kind: OutcomeKind::Cancelled };
+        let mut outcome_recorder = OutcomeRecorder { span: span.clone(), kind: OutcomeKind::Cancelled };
         Box::pin(
             async move {
                 let outcome = next.run(call, notifier).await;
-                ending.set(outcome.kind());
+                outcome_recorder.set(outcome.kind());
                 if let Outcome::Failed(error) = &outcome {
                     tracing::warn!(code = error.code, message = %error.message, "call failed");
                 }
@@ -48,18 +48,18 @@ impl Middleware for Trace {
 }
 
 /// Records how a call ended when it is dropped. One that is dropped before its end was cancelled.
-struct Ending {
+struct OutcomeRecorder {
     span: Span,
     kind: OutcomeKind,
 }
 
-impl Ending {
+impl OutcomeRecorder {
     fn set(&mut self, kind: OutcomeKind) {
         self.kind = kind;
     }
 }
 
-impl Drop for Ending {
+impl Drop for OutcomeRecorder {
     fn drop(&mut self) {
         self.span.record("outcome", self.kind.as_str());
     }

@@ -41,6 +41,8 @@ pub(crate) struct Attempt {
     id: String,
     owner: Owner,
     expires: u64,
+    /// Whether the task is cancelled, and only the other system has to be told.
+    only_cancels: bool,
     /// Locked while it is written, so that writes of one attempt follow each other.
     record: tokio::sync::Mutex<(TaskRecord, Version)>,
     steps: Mutex<Steps>,
@@ -48,6 +50,8 @@ pub(crate) struct Attempt {
     lease_from: Mutex<Instant>,
     renewed: Notify,
     stopped: AtomicBool,
+    /// The job was cancelled in the other system, so the task is.
+    cancelled_outside: AtomicBool,
     stop: Notify,
     /// What the handler reported last and is not written yet.
     report: Mutex<Report>,
@@ -93,11 +97,13 @@ impl Attempt {
             id: record.id.clone(),
             owner,
             expires: record.created_at.saturating_add(record.ttl_ms),
+            only_cancels: record.cancels_outside(),
             record: tokio::sync::Mutex::new((record, version)),
             steps: Mutex::default(),
             lease_from: Mutex::new(lease_from),
             renewed: Notify::new(),
             stopped: AtomicBool::new(false),
+            cancelled_outside: AtomicBool::new(false),
             stop: Notify::new(),
             report: Mutex::default(),
             reported: Notify::new(),
@@ -122,6 +128,16 @@ impl Attempt {
 
     pub(crate) fn steps(&self) -> MutexGuard<'_, Steps> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the task has ended, and only the other system that did its work has to be told.
+    pub(crate) fn only_cancels(&self) -> bool {
+        self.only_cancels
+    }
+
+    /// The other system has cancelled the work: however the handler ends, the task is cancelled.
+    pub(crate) fn cancelled_outside(&self) {
+        self.cancelled_outside.store(true, Ordering::Release);
     }
 
     /// How long parts of the task are kept.
@@ -317,6 +333,10 @@ impl Attempt {
             () = reporting => return,
         };
         let event = match end {
+            RoundEnd::Written => return,
+            RoundEnd::Outcome(_) if self.cancelled_outside.load(Ordering::Acquire) => {
+                Ok(Event::CancelledOutside)
+            }
             RoundEnd::Outcome(Outcome::Complete(Reply::Tool(result))) => self.result(&result).await,
             RoundEnd::Outcome(Outcome::NeedsInput(asked)) => {
                 let kept = kept(&asked.replay);

@@ -4,7 +4,7 @@ use super::{
     table::{Found, NotApplied, Table, unavailable},
     watch::{Watching, until_deadline},
 };
-use crate::{schema, transport};
+use crate::{schema, scopes, transport};
 use bowline_proto::{
     pagination::Cursor,
     seal::KeyRing,
@@ -27,8 +27,14 @@ use std::{sync::Arc, time::Duration};
 /// How many tasks a page of `tasks/list` has.
 const PAGE: usize = 50;
 
-/// How long a connection has to put a question to its client before another one may do so.
-const PUT_FOR: Duration = Duration::from_secs(60);
+/// How long a connection has to put a question to its client before another one may put it as well. The first answer counts.
+const PUT_FOR: Duration = Duration::from_secs(20);
+
+/// How old what is known of a job may be, in milliseconds.
+const LOOK_AGE_MS: u64 = 1000;
+
+/// How long a reader waits for the other system that does the work of a task.
+const LOOK_TIME: Duration = Duration::from_secs(2);
 
 /// How many characters of an error are kept that a client answered with.
 const MAX_ERROR_CHARS: usize = 500;
@@ -65,6 +71,10 @@ impl Table {
         let is_modern = call.client.revision == Revision::V2026_07_28;
         let declared = if is_modern { require_extension(&call.client, TASKS_EXTENSION) } else { Ok(()) };
         let found = self.read(id).await?.filter(|found| is_callers(&found.record, call));
+        if let Some(found) = &found {
+            // The token may have fewer scopes than the one that made the call.
+            scopes::check(&call.extensions, self.task_scopes(&found.record).as_ref())?;
+        }
         match (found, declared) {
             (Some(found), Ok(())) => Ok(found),
             // A client of 2026-07-28 that knows only the older tasks may look after those.
@@ -74,10 +84,38 @@ impl Table {
         }
     }
 
-    async fn get(&self, call: &Call) -> Result<Reply, RpcError> {
+    async fn get(self: &Arc<Self>, call: &Call) -> Result<Reply, RpcError> {
         let TaskParams { task_id, .. } = call.params.decode()?;
-        let Found { record, .. } = self.find(&task_id, call).await?;
+        let found = self.find(&task_id, call).await?;
+        let record = self.look_outside(found).await?;
         self.view(&record, call.client.revision).await
+    }
+
+    /// Lets the other system be asked that does the work of a task, if it does, and returns the task as it is then. Answers with
+    /// what is known if that takes long.
+    async fn look_outside(self: &Arc<Self>, found: Found) -> Result<TaskRecord, RpcError> {
+        let Found { record, version, owner } = found;
+        let Some(job) = &record.job else { return Ok(record) };
+        let age = self.clock.now().saturating_sub(job.looked_at);
+        if record.is_terminal() || job.looked_at == 0 || age < LOOK_AGE_MS {
+            return Ok(record);
+        }
+        let mut watching = Watching::new(self, vec![record.id.clone()]);
+        if owner.is_none()
+            && let Some(key) = self.key(&record.id)
+        {
+            let due = Put::update(key, record.encode(), version).due_in(Duration::ZERO).relaxed();
+            // If others were faster, they look.
+            if self.records().put(due).await.is_ok() {
+                self.has_work();
+            }
+        }
+        match watching.next(LOOK_TIME).await.pop() {
+            Some((_, Ok(Some(record)))) => Ok(record),
+            Some((_, Err(error))) => Err(error),
+            // The record is gone meanwhile.
+            Some((_, Ok(None))) | None => Ok(record),
+        }
     }
 
     /// Returns a task as a reader of this revision sees it.
@@ -181,9 +219,10 @@ impl Table {
         notifier: &Notifier,
     ) -> Result<Outcome, RpcError> {
         let TaskParams { task_id, .. } = call.params.decode()?;
-        let watching = Watching::new(self, vec![task_id.clone()]);
+        let mut watching = Watching::new(self, vec![task_id.clone()]);
+        let found = self.find(&task_id, call).await?;
+        let mut record = self.look_outside(found).await?;
         loop {
-            let Found { record, .. } = self.find(&task_id, call).await?;
             match &record.state {
                 TaskState::Done(Ending::Result { .. }) => {
                     let missing = || RpcError::internal("the result of the task is missing in the store");
@@ -201,13 +240,18 @@ impl Table {
                     let free: Vec<TaskQuestion> = free.cloned().collect();
                     if !free.is_empty() {
                         self.ask_client(&record, free, call.client.revision, notifier).await?;
+                        record = self.find(&task_id, call).await?.record;
                         continue;
                     }
                 }
                 TaskState::Working => {}
             }
             let wait = until_deadline(std::iter::once(&record), self.clock.now());
-            watching.changed(wait).await;
+            record = match watching.next(wait).await.pop() {
+                Some((_, Ok(Some(record)))) if is_callers(&record, call) => record,
+                Some((_, Err(error))) => return Err(error),
+                _ => return Err(unknown(&task_id)),
+            };
         }
     }
 
@@ -229,16 +273,8 @@ impl Table {
             };
             (question.key, answer)
         };
-        let asking = join_all(questions.into_iter().map(ask));
-        let mut asking = std::pin::pin!(asking);
-        let answers = loop {
-            tokio::select! {
-                biased;
-                answers = &mut asking => break answers,
-                // Others leave the questions alone for as long as they are being put.
-                () = tokio::time::sleep(PUT_FOR / 2) => self.mark_put(record, &keys, PUT_FOR).await?,
-            }
-        };
+        // The mark is not renewed: nobody may read this stream any more, and its client asks for the result again.
+        let answers = join_all(questions.into_iter().map(ask)).await;
         let is_answer = |answer: &Result<RawJson, RpcError>| match answer {
             Ok(_) => true,
             Err(error) => !transport::is_unanswered(error),
@@ -294,6 +330,9 @@ impl Table {
         }
         for row in rows {
             let Ok(mut record) = TaskRecord::decode(&row.value) else { continue };
+            if scopes::check(&call.extensions, self.task_scopes(&record).as_ref()).is_err() {
+                continue;
+            }
             let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
             result.tasks.push(view_2025::task(&record, row.read_at.as_millis()));
         }

@@ -110,22 +110,34 @@ impl Table {
             }
             return;
         }
-        let reason = if record.is_terminal() {
+        // A job that was started is only looked at, whoever died meanwhile.
+        let is_started = record.job.as_ref().is_some_and(|job| job.looked_at > 0);
+        let cancels = record.cancels_outside();
+        let reason = if record.is_terminal() && !cancels {
             return;
-        } else if row.lapses >= MAX_LAPSES {
+        } else if cancels {
+            None
+        } else if row.lapses >= MAX_LAPSES && !is_started {
             Some(format!("the task was given up: {} processes ended while they ran it", row.lapses))
         } else if row.lapses > 0 && !record.resumes {
             Some(INTERRUPTED.to_owned())
         } else {
             None
         };
+        #[cfg(feature = "tracing")]
+        tracing::debug!(task = record.id, lapses = row.lapses, "a task is claimed");
         let Some(attempt) = Attempt::new(self, record, row.version, owner, sent) else { return };
         // What must not run again ends like any attempt: only those that are listed as running have their claim renewed, and
         // other claims need not wait for this write.
         let ended = reason.map(|reason| -> BoxFuture<'static, RoundEnd> {
             Box::pin(std::future::ready(RoundEnd::Outcome(Outcome::Failed(RpcError::internal(reason)))))
         });
-        self.spawn(core, &attempt, ended, slot);
+        let round = if cancels {
+            Some(Box::pin(Arc::clone(core).cancel_job(Arc::clone(&attempt))) as BoxFuture<'static, RoundEnd>)
+        } else {
+            ended
+        };
+        self.spawn(core, &attempt, round, slot);
     }
 
     /// Runs an attempt in a task of the runtime. `running` is a handler that runs already.
@@ -354,6 +366,7 @@ impl Table {
         tokio::spawn(async move {
             if let Ok(Some(found)) = table.read(attempt.id()).await
                 && found.record.is_terminal()
+                && !attempt.only_cancels()
             {
                 attempt.stop();
             }

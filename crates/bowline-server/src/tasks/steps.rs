@@ -87,7 +87,7 @@ impl Attempt {
         Ok(self.record_step(name, value).await?.decode()?)
     }
 
-    fn recorded(&self, name: &str) -> Option<RawJson> {
+    pub(crate) fn recorded(&self, name: &str) -> Option<RawJson> {
         self.steps().values.get(name).cloned()
     }
 

@@ -15,7 +15,9 @@ use bowline_proto::{
     replay::Replay,
     server::require_extension,
     service::{BoxFuture, Call, Outcome, Reply},
-    task::{Body, Event, MAX_INLINE_BYTES, TaskCaller, TaskRecord, transition, view_2025, view_2026},
+    task::{
+        Body, Event, MAX_INLINE_BYTES, TaskCaller, TaskJob, TaskRecord, transition, view_2025, view_2026,
+    },
 };
 use bowline_store::{ClaimId, ErrorKind, Group, Key, Put, PutError, StoreError};
 use bowline_types::{Id, RawJson, RawMap, Revision, RpcError, TASKS_EXTENSION, TaskMetadata};
@@ -204,6 +206,7 @@ impl Table {
         let mut record = TaskRecord::new(Self::new_id(), tool.name.clone(), caller, inline, replay);
         record.version = task.version;
         record.resumes = task.resume.unwrap_or_else(|| tool.is_repeatable());
+        record.job = tool.job.is_some().then(TaskJob::default);
         let ttl = ttl.or(task.ttl).unwrap_or(self.settings.ttl).min(self.settings.max_ttl);
         record.ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
         record.created_at = self.clock.now();
@@ -358,6 +361,8 @@ fn refused(error: &PutError) -> RpcError {
 fn cancelled(record: &TaskRecord) -> TaskRecord {
     let mut record = record.clone();
     record.input = Body::Inline(RawJson::empty_object());
+    // Nothing has started.
+    record.job = None;
     // Cannot be refused: the task has just been made.
     let created_at = record.created_at;
     let _ = transition(&mut record, Event::Cancel, created_at);
@@ -441,6 +446,7 @@ impl Table {
         // Also if it had ended already: elsewhere, or because its time is over.
         if matches!(applied, Ok(_) | Err(NotApplied::Refused(_)))
             && let Some(running) = self.running().get(id)
+            && !running.attempt.only_cancels()
         {
             running.attempt.stop();
         }

@@ -1,6 +1,11 @@
 //! The tasks of a server in their store: reads, writes, and what is shared by everything that uses them.
 
-use super::{Tasks, attempt::Attempt, clock::Clock, watch::Watchers};
+use super::{
+    Tasks,
+    attempt::Attempt,
+    clock::Clock,
+    watch::{Read, Watchers},
+};
 use crate::{dispatch::Core, registry::Registry};
 use bowline_proto::{
     seal::digest,
@@ -183,27 +188,42 @@ impl Table {
         let mut read =
             self.records().get(std::slice::from_ref(&key)).await.map_err(|error| unavailable(&error))?;
         let Some(row) = read.pop().flatten() else { return Ok(None) };
+        let (version, owner) = (row.version, row.owner);
+        Ok(self.decode(Some(row))?.map(|record| Found { record, version, owner }))
+    }
+
+    /// Reads several tasks at once, in their order. One that cannot be read does not hide the others.
+    pub(crate) async fn read_all(&self, ids: &[String]) -> Vec<Read> {
+        // An id that cannot be one is looked up under a name that no task has.
+        let keys: Vec<Key> =
+            ids.iter().map(|id| self.key(id).unwrap_or_else(|| self.part("none", "none"))).collect();
+        match self.records().get(&keys).await {
+            Ok(rows) => rows.into_iter().map(|row| self.decode(row)).collect(),
+            // One of them cannot be opened.
+            Err(error) if error.kind() == ErrorKind::Invalid && keys.len() > 1 => {
+                let mut reads = Vec::with_capacity(keys.len());
+                for key in &keys {
+                    let read = self.records().get(std::slice::from_ref(key)).await;
+                    let row = read.map(|mut rows| rows.pop().flatten());
+                    reads.push(row.map_err(|error| unavailable(&error)).and_then(|row| self.decode(row)));
+                }
+                reads
+            }
+            Err(error) => {
+                let error = unavailable(&error);
+                ids.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    fn decode(&self, row: Option<bowline_store::Record>) -> Read {
+        let Some(row) = row else { return Ok(None) };
         self.clock.observe(row.read_at);
         let mut record =
             TaskRecord::decode(&row.value).map_err(|error| RpcError::internal(error.to_string()))?;
         // Cannot be refused: looking changes nothing but the time.
         let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
-        Ok(Some(Found { record, version: row.version, owner: row.owner }))
-    }
-
-    /// Reads several tasks at once. `None` for those that do not exist or cannot be read.
-    pub(crate) async fn read_all(&self, ids: &[String]) -> Result<Vec<Option<TaskRecord>>, RpcError> {
-        // An id that cannot be one is looked up under a name that no task has.
-        let keys: Vec<Key> =
-            ids.iter().map(|id| self.key(id).unwrap_or_else(|| self.part("none", "none"))).collect();
-        let rows = self.records().get(&keys).await.map_err(|error| unavailable(&error))?;
-        let decode = |row: bowline_store::Record| {
-            self.clock.observe(row.read_at);
-            let mut record = TaskRecord::decode(&row.value).ok()?;
-            let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
-            Some(record)
-        };
-        Ok(rows.into_iter().map(|row| row.and_then(decode)).collect())
+        Ok(Some(record))
     }
 
     /// Applies an event to a task and writes it. A record that others change meanwhile is read again.
@@ -252,7 +272,8 @@ impl Table {
                 "a task ended"
             );
         }
-        if effects.is_visible {
+        // Whoever asks for a job waits for the look, also if it brought nothing new.
+        if effects.is_visible || record.job.is_some() {
             self.changed(&record.id);
             self.publish(format!("{}{}", if is_terminal { 'e' } else { 'c' }, record.id));
         }

@@ -1,16 +1,23 @@
 //! One client and its calls, whatever carries the frames.
 
+mod asking;
+#[cfg(feature = "tasks")]
+mod task_notifications;
+
+pub(super) use asking::NOT_INITIALIZED;
+#[cfg(feature = "tasks")]
+use task_notifications::TaskNotifications;
+
 use super::{Exchange, Observer, RawFrame, RemoteAnswers, Sink, question::Questions};
 use crate::{CallOrigin, ServerHandle, hub::Listener, server_handle::TaskFollowing};
 use bowline_proto::{
     encode,
     envelope::Frame,
-    replay::{Answer, OpenQuestions, Question},
     server::{Ids, Inbound, NotificationEncoder, ServerSession, SessionMemory, SessionState, Ticket},
     service::{BoxFuture, Call, Extensions, Notifier, Outcome, Reply},
     subscribe::{Change, Listen, Subscriber},
 };
-use bowline_types::{Era, Id, Method, RawJson, Revision, RpcError};
+use bowline_types::{Era, Id, Method, Revision};
 use bytes::Bytes;
 use std::{
     collections::BTreeSet,
@@ -21,15 +28,12 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::Poll,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
-use tokio::{sync::Notify, time::timeout};
+use tokio::sync::Notify;
 
 /// How many custom notifications of one client are handled at a time.
 const MAX_NOTIFICATIONS: usize = 100;
-
-/// How long a call that has to ask waits for a client to complete the handshake.
-const HANDSHAKE: Duration = Duration::from_secs(30);
 
 /// What runs because of a frame. The transport polls or spawns it; dropping it cancels the call.
 pub enum Started {
@@ -72,13 +76,13 @@ pub struct Conversation {
     wanted: Mutex<BTreeSet<String>>,
     /// How many custom notifications are being handled.
     notifications: AtomicUsize,
-    /// The tasks that the client hears of, with the subscriptions they belong to.
+    /// The tasks that the client is notified of, with the subscriptions they belong to.
     following: Mutex<Vec<(Id, TaskFollowing)>>,
     /// Notifications about tasks of 2025-11-25 that wait to be written: the last ones of each task.
     #[cfg(feature = "tasks")]
-    task_news: Mutex<TaskNews>,
+    task_notifications: Mutex<TaskNotifications>,
     /// Called when there may be notifications to send.
-    news: Box<dyn Fn() + Send + Sync>,
+    on_notifications: Box<dyn Fn() + Send + Sync>,
     /// Sees every message, if messages are observed.
     observer: Option<Observer>,
 }
@@ -125,23 +129,23 @@ impl fmt::Debug for Setup {
 }
 
 impl Conversation {
-    /// Creates a conversation. `ids` says whether requests share a channel. `news` is called when
-    /// [`Conversation::write_news`] may have something to write; it must not block.
+    /// Creates a conversation. `ids` says whether requests share a channel. `on_notifications` is called when
+    /// [`Conversation::write_notifications`] may have something to write; it must not block.
     pub fn new(
         server: &ServerHandle,
         principal: Option<Arc<str>>,
         ids: Ids,
-        news: impl Fn() + Send + Sync + 'static,
+        on_notifications: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Self::with(server, principal, Setup::default().ids(ids), news)
+        Self::with(server, principal, Setup::default().ids(ids), on_notifications)
     }
 
-    /// Creates a conversation that is set up in a certain way. `news` is as for [`Conversation::new`].
+    /// Creates a conversation that is set up in a certain way. `on_notifications` is as for [`Conversation::new`].
     pub fn with(
         server: &ServerHandle,
         principal: Option<Arc<str>>,
         setup: Setup,
-        news: impl Fn() + Send + Sync + 'static,
+        on_notifications: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
         let Setup { ids, memory, remote, refuse_questions } = setup;
         let session = Session::new(Arc::clone(&server.core.profile), principal);
@@ -155,8 +159,8 @@ impl Conversation {
             notifications: AtomicUsize::new(0),
             following: Mutex::default(),
             #[cfg(feature = "tasks")]
-            task_news: Mutex::default(),
-            news: Box::new(news),
+            task_notifications: Mutex::default(),
+            on_notifications: Box::new(on_notifications),
             observer: server.observer(),
         });
         let listener: Arc<dyn Listener> = Arc::clone(&conversation) as _;
@@ -202,7 +206,7 @@ impl Conversation {
         }
         let completed = session.restore(state);
         if let Some(wanted) = session.take_wanted() {
-            self.want(wanted);
+            self.set_subscribed(wanted);
         }
         drop(session);
         if completed {
@@ -211,8 +215,8 @@ impl Conversation {
     }
 
     /// Forgets recorded changes, because another process notifies the client.
-    pub fn forget_news(&self) {
-        self.session().forget_news();
+    pub fn forget_changes(&self) {
+        self.session().forget_changes();
     }
 
     /// Sets the token that its subscriptions need the scopes of resources from, for a request that carries no frame.
@@ -222,8 +226,8 @@ impl Conversation {
 
     /// Takes what one frame holds; everything that belongs to it goes to `sink`. Its calls carry `extensions`.
     pub fn accept(self: &Arc<Self>, frame: Frame, sink: &Arc<dyn Sink>, extensions: &Extensions) -> Started {
-        // Locked to the end, so that news never overtake the acknowledgment of who listens for them, and a cancellation
-        // finds the call it is for.
+        // Locked to the end, so that notifications never overtake the acknowledgment of their subscription, and a
+        // cancellation finds the call it is for.
         let mut session = self.session();
         session.set_subscriber(extensions.into());
         let inbound = session.accept(frame, unix_time);
@@ -236,15 +240,19 @@ impl Conversation {
                 observer.received(text, client);
             }
         }
+        let inbound = match inbound {
+            Inbound::Call(ticket, call, notices) => {
+                let arrived = Arrived { session: &mut session, sink, extensions };
+                return Started::Call(self.start(arrived, ticket, call, notices, None));
+            }
+            other => other,
+        };
+        // Only messages that are not calls begin or end a subscription.
         if let Some(wanted) = session.take_wanted() {
-            self.want(wanted);
+            self.set_subscribed(wanted);
         }
         self.following().retain(|(id, _)| session.is_listening(id));
         match inbound {
-            Inbound::Call(ticket, call, notices) => {
-                let arrived = Arrived { session: &mut session, sink, extensions };
-                Started::Call(self.start(arrived, ticket, call, notices, None))
-            }
             Inbound::Batch(items) => {
                 self.start_batch(Arrived { session: &mut session, sink, extensions }, items)
             }
@@ -273,7 +281,7 @@ impl Conversation {
         }
     }
 
-    fn want(&self, now: BTreeSet<String>) {
+    fn set_subscribed(&self, now: BTreeSet<String>) {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         self.server.want(&wanted, &now);
         *wanted = now;
@@ -285,7 +293,8 @@ impl Conversation {
 
     /// Opens a subscription that names tasks, once it is known which of them the client may see.
     async fn listen(self: Arc<Self>, id: Id, mut listen: Box<Listen>, sink: Arc<dyn Sink>) {
-        listen.tasks = self.server.visible_tasks(&listen).await;
+        // Without its store there is nothing to tell; the acknowledgement names no task, and the client asks for their status.
+        listen.tasks = self.server.visible_tasks(&listen).await.unwrap_or_default();
         let sink = match &self.observer {
             Some(observer) => observer.sink(&sink, None, None),
             None => sink,
@@ -295,7 +304,7 @@ impl Conversation {
             let Some(acknowledged) = session.listen(&id, &listen) else { return };
             sink.push(&acknowledged);
             if let Some(wanted) = session.take_wanted() {
-                self.want(wanted);
+                self.set_subscribed(wanted);
             }
         }
         if let Some(following) = self.server.follow_tasks(&listen, &id, sink) {
@@ -322,7 +331,7 @@ impl Conversation {
                     calls.push(self.start(arrived, ticket, call, notices, Some(Arc::clone(&batch))));
                 }
                 Inbound::Custom(call) => calls.extend(self.start_notification(*call, extensions)),
-                Inbound::Reply(reply) => batch.settle(Some(reply)),
+                Inbound::Reply(reply) => batch.add_reply(Some(reply)),
                 other => self.handle(other),
             }
         }
@@ -331,7 +340,7 @@ impl Conversation {
 
     fn handle(&self, inbound: Inbound<Arc<Exchange>>) {
         match inbound {
-            Inbound::Answer { id, result } => self.questions.settle(&id, result),
+            Inbound::Answer { id, result } => self.questions.answer(&id, result),
             Inbound::Alive(id) => self.questions.touch(&id),
             Inbound::Cancel { attached, reason, .. } => {
                 log_cancellation(reason.as_deref());
@@ -391,19 +400,6 @@ impl Conversation {
         }))
     }
 
-    /// Sends a custom request to the client of the legacy eras and waits for its result.
-    pub(super) async fn request(
-        &self,
-        method: &str,
-        params: Option<RawJson>,
-        sink: &Arc<dyn Sink>,
-    ) -> Answer {
-        self.can_ask().await?;
-        let limit = self.server.core.limits.question;
-        let id = self.questions.reserve().await?;
-        self.questions.send(id, method, params.as_ref(), limit, sink).answer().await
-    }
-
     async fn run(
         self: Arc<Self>,
         mut ticket: Ticket,
@@ -415,7 +411,7 @@ impl Conversation {
         let asker = is_legacy.then_some((&*self, &ticket));
         let Some(outcome) = exchange.run(&self.server, call, asker).await else {
             if let Some(batch) = batch {
-                batch.settle(None);
+                batch.add_reply(None);
             }
             return;
         };
@@ -441,7 +437,7 @@ impl Conversation {
             Some(batch) => {
                 let mut reply = Vec::new();
                 let written = finish(&mut reply);
-                batch.settle(written.then(|| reply.into()));
+                batch.add_reply(written.then(|| reply.into()));
             }
             None => sink.write(&mut finish),
         }
@@ -454,120 +450,22 @@ impl Conversation {
         }
     }
 
-    /// Tells a client of 2025-11-25 of the changes of a task that it created.
-    #[cfg(feature = "tasks")]
-    fn follow_status(self: &Arc<Self>, created: &RawJson, principal: Option<Arc<str>>) {
-        let Ok(created) = created.decode::<bowline_types::CreateTaskResultV2025>() else { return };
-        let Some(table) = &self.server.core.tasks else { return };
-        let (id, to) = (created.task.task_id, Arc::downgrade(self));
-        let news = {
-            let id = id.clone();
-            move |method: Method, frame: Bytes| {
-                if let Some(conversation) = to.upgrade() {
-                    conversation.add_task_news(&id, method, frame);
-                }
-            }
-        };
-        let follower = crate::tasks::Follower::new(table, principal);
-        let following = TaskFollowing::spawn(follower.follow_2025(id, news));
-        let mut task_news = self.task_news.lock().unwrap_or_else(PoisonError::into_inner);
-        task_news.following.retain(|following| !following.is_over());
-        // Clients may not rely on these notifications, so there may be an end to them.
-        if task_news.following.len() < MAX_FOLLOWED {
-            task_news.following.push(following);
-        }
-    }
-
-    #[cfg(feature = "tasks")]
-    fn add_task_news(&self, id: &str, method: Method, frame: Bytes) {
-        let mut task_news = self.task_news.lock().unwrap_or_else(PoisonError::into_inner);
-        task_news.waiting.insert((id.to_owned(), method.as_str()), frame);
-        drop(task_news);
-        (self.news)();
-    }
-
-    /// Sends the questions of a legacy call to the client and runs the call again with the answers, until it asks no more.
-    pub(super) async fn ask(
-        &self,
-        ticket: &Ticket,
-        mut asked: OpenQuestions,
-        notifier: Notifier,
-        sink: &Arc<dyn Sink>,
-    ) -> Outcome {
-        loop {
-            let OpenQuestions { questions, mut replay } = asked;
-            for (question, answer) in self.ask_all(ticket, questions, sink).await {
-                replay.record(&question, answer);
-            }
-            match self.server.service.call(ticket.again(replay), notifier.clone()).await {
-                Outcome::NeedsInput(more) => asked = *more,
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Puts all questions of a round to the client at once, then waits for each.
-    async fn ask_all(
-        &self,
-        ticket: &Ticket,
-        questions: Vec<Question>,
-        sink: &Arc<dyn Sink>,
-    ) -> Vec<(Question, Answer)> {
-        if let Err(error) = self.can_ask().await {
-            return questions.into_iter().map(|question| (question, Err(error.clone()))).collect();
-        }
-        let limit = self.server.core.limits.question;
-        let (mut waiting, mut answers) = (Vec::new(), Vec::new());
-        for question in questions {
-            match self.questions.reserve().await {
-                Ok(id) => {
-                    let open = self.questions.ask(id, &question, ticket.client.revision, limit, sink);
-                    waiting.push((open, question));
-                }
-                Err(error) => answers.push((question, Err(error))),
-            }
-        }
-        for (open, question) in waiting {
-            answers.push((question, open.answer().await));
-        }
-        answers
-    }
-
-    /// Fails if the client cannot be asked, or does not complete the handshake in time.
-    async fn can_ask(&self) -> Result<(), RpcError> {
-        if let Some(reason) = self.refuse_questions {
-            return Err(RpcError::internal(reason));
-        }
-        if self.is_initialized_in_time().await { Ok(()) } else { Err(not_initialized()) }
-    }
-
-    /// Waits until the client has completed the handshake: a server sends no requests before. False when it takes too long.
-    async fn is_initialized_in_time(&self) -> bool {
-        let completed = async {
-            loop {
-                let mut initialized = std::pin::pin!(self.initialized.notified());
-                initialized.as_mut().enable();
-                if self.is_ready() {
-                    return;
-                }
-                initialized.await;
-            }
-        };
-        self.is_ready() || timeout(HANDSHAKE, completed).await.is_ok()
-    }
-
     /// Writes the notifications due to changes at the server.
-    pub fn write_news(&self, sink: &dyn Sink) {
+    pub fn write_notifications(&self, sink: &dyn Sink) {
         // Under the session's lock: see `accept`.
         let mut session = self.session();
-        for frame in &session.news() {
+        for frame in &session.take_notifications() {
             self.show(frame);
             sink.push(frame);
         }
         #[cfg(feature = "tasks")]
         if session.is_initialized() {
-            let mut task_news = self.task_news.lock().unwrap_or_else(PoisonError::into_inner);
-            for frame in std::mem::take(&mut task_news.waiting).values() {
+            let mut task_notifications =
+                self.task_notifications.lock().unwrap_or_else(PoisonError::into_inner);
+            for (frame, needed) in std::mem::take(&mut task_notifications.waiting).values() {
+                if session.subscriber().check(needed.as_deref()).is_err() {
+                    continue;
+                }
                 self.show(frame);
                 sink.push(frame);
             }
@@ -593,8 +491,8 @@ impl Conversation {
     /// Ends every subscription, as the last frames to the client.
     pub fn close(&self, sink: &dyn Sink) {
         self.following().clear();
-        let farewell = self.session().close();
-        for frame in &farewell {
+        let last = self.session().close();
+        for frame in &last {
             self.show(frame);
             sink.push(frame);
         }
@@ -603,15 +501,15 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        self.want(BTreeSet::new());
+        self.set_subscribed(BTreeSet::new());
         self.server.leave();
     }
 }
 
 impl Listener for Conversation {
-    fn hear(&self, change: &Change) {
+    fn on_change(&self, change: &Change) {
         if self.session().mark(change) {
-            (self.news)();
+            (self.on_notifications)();
         }
     }
 }
@@ -637,7 +535,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn settle(&self, reply: Option<Bytes>) {
+    fn add_reply(&self, reply: Option<Bytes>) {
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         replies.0 = replies.0.saturating_sub(1);
         replies.1.extend(reply);
@@ -653,26 +551,6 @@ impl Batch {
         frame.push(b']');
         self.sink.push(&frame);
     }
-}
-
-/// How many tasks of one client are followed.
-#[cfg(feature = "tasks")]
-const MAX_FOLLOWED: usize = 100;
-
-/// The tasks of a client of 2025-11-25 and what it has not heard of them.
-#[cfg(feature = "tasks")]
-#[derive(Default)]
-struct TaskNews {
-    following: Vec<TaskFollowing>,
-    /// The last notification of each kind, by task.
-    waiting: std::collections::BTreeMap<(String, &'static str), Bytes>,
-}
-
-pub(super) const NOT_INITIALIZED: &str =
-    "the client has not sent `notifications/initialized`, so it cannot be asked";
-
-fn not_initialized() -> RpcError {
-    RpcError::internal(NOT_INITIALIZED)
 }
 
 /// A custom notification that is being handled.

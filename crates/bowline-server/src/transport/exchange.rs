@@ -1,6 +1,6 @@
 //! Runs one call from its start to its response, for every transport: notifications, questions, cancellation.
 
-use super::{Conversation, Observer, Sink, pace::Pace};
+use super::{Conversation, Observer, Sink, notification_rate::NotificationRate};
 use crate::{Limits, ServerHandle};
 use bowline_proto::{
     encode,
@@ -26,7 +26,7 @@ pub(super) struct Exchange {
     /// `None` once the call is over: nothing may follow its response.
     notices: Mutex<Option<NotificationEncoder>>,
     /// Created when the call notifies for the first time. Locked after `notices`.
-    pace: Mutex<Option<Box<Pace>>>,
+    rate: Mutex<Option<Box<NotificationRate>>>,
     progress_rate: u32,
     log_rate: u32,
     sink: Arc<dyn Sink>,
@@ -41,7 +41,7 @@ impl Exchange {
     pub(super) fn new(notices: NotificationEncoder, sink: Arc<dyn Sink>, limits: &Limits) -> Self {
         Self {
             notices: Mutex::new(Some(notices)),
-            pace: Mutex::new(None),
+            rate: Mutex::new(None),
             progress_rate: limits.progress_rate,
             log_rate: limits.log_rate,
             sink,
@@ -78,7 +78,11 @@ impl Exchange {
     }
 
     /// Returns the frames to send now for one notification.
-    fn paced(&self, notices: &mut NotificationEncoder, notice: CallNotification) -> [Option<Bytes>; 2] {
+    fn rate_limited(
+        &self,
+        notices: &mut NotificationEncoder,
+        notice: CallNotification,
+    ) -> [Option<Bytes>; 2] {
         let (is_progress, is_log) = (
             matches!(notice, CallNotification::Progress { .. }),
             matches!(notice, CallNotification::Log { .. }),
@@ -88,25 +92,26 @@ impl Exchange {
             return [Some(frame), None];
         }
         let now = Instant::now();
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        let pace = pace.get_or_insert_with(|| Box::new(Pace::new(self.progress_rate, self.log_rate, now)));
+        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let rate = rate
+            .get_or_insert_with(|| Box::new(NotificationRate::new(self.progress_rate, self.log_rate, now)));
         if is_progress {
-            return [pace.admit_progress(&frame, now).then_some(frame), None];
+            return [rate.admit_progress(&frame, now).then_some(frame), None];
         }
-        if !pace.admit_log(now) {
+        if !rate.admit_log(now) {
             return [None, None];
         }
-        [pace.take_dropped().and_then(|notice| notices.encode(notice)), Some(frame)]
+        [rate.take_dropped().and_then(|notice| notices.encode(notice)), Some(frame)]
     }
 
     /// Sends what was held back, then nothing more.
     fn finish(&self) {
         let mut notices = self.notices();
-        if let (Some(notices), Some(mut pace)) =
-            (&mut *notices, self.pace.lock().unwrap_or_else(PoisonError::into_inner).take())
+        if let (Some(notices), Some(mut rate)) =
+            (&mut *notices, self.rate.lock().unwrap_or_else(PoisonError::into_inner).take())
         {
-            let dropped = pace.take_dropped().and_then(|notice| notices.encode(notice));
-            for frame in pace.take_progress().into_iter().chain(dropped) {
+            let dropped = rate.take_dropped().and_then(|notice| notices.encode(notice));
+            for frame in rate.take_progress().into_iter().chain(dropped) {
                 self.sink.offer(&frame);
             }
         }
@@ -141,10 +146,10 @@ impl NotificationSink for Exchange {
         // Held until the frame is in the sink, so that the response cannot overtake it.
         let mut notices = self.notices();
         if notice == CallNotification::CloseStream && notices.is_some() {
-            self.sink.hang_up();
+            self.sink.close_stream();
         }
         let Some(notices) = notices.as_mut() else { return };
-        for frame in self.paced(notices, notice).into_iter().flatten() {
+        for frame in self.rate_limited(notices, notice).into_iter().flatten() {
             self.sink.offer(&frame);
         }
     }

@@ -7,7 +7,7 @@
 
 mod conversation;
 mod exchange;
-mod pace;
+mod notification_rate;
 mod question;
 
 pub use crate::{
@@ -21,9 +21,7 @@ use bytes::Bytes;
 pub use conversation::{Conversation, Setup, Started, poll_once, unix_time};
 use exchange::Exchange;
 pub use exchange::{Response, respond};
-pub use question::RemoteAnswers;
-#[cfg(feature = "tasks")]
-pub(crate) use question::is_unanswered;
+pub use question::{RemoteAnswers, is_unanswered};
 
 /// Takes the frames of one stream to the client.
 pub trait Sink: Send + Sync + 'static {
@@ -36,7 +34,7 @@ pub trait Sink: Send + Sync + 'static {
     fn offer(&self, frame: &[u8]);
 
     /// Disconnects the client, which reconnects for the rest. Does nothing where that is not possible.
-    fn hang_up(&self) {}
+    fn close_stream(&self) {}
 
     /// Adds the response to a request whose result, an object on one line, is encoded already and may be large. Where it
     /// can go out as it is, it need not be copied.

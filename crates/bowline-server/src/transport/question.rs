@@ -95,7 +95,7 @@ impl Questions {
     }
 
     /// The client has answered. An answer to nothing is ignored.
-    pub(super) fn settle(&self, id: &Id, answer: Answer) {
+    pub(super) fn answer(&self, id: &Id, answer: Answer) {
         if let Some(waiter) = self.lock().take(id) {
             // Whoever asked may have been cancelled meanwhile.
             drop(waiter.send(answer));
@@ -168,9 +168,9 @@ fn gone() -> RpcError {
     RpcError::internal(GONE)
 }
 
-/// Returns whether an error says that there is no answer, and is not the answer itself.
-#[cfg(feature = "tasks")]
-pub(crate) fn is_unanswered(error: &RpcError) -> bool {
+/// Returns whether the error of a request to a client says that there is no answer: the client is gone, or took too long. Otherwise
+/// the error is the answer.
+pub fn is_unanswered(error: &RpcError) -> bool {
     error.message == LATE
         || error.message == GONE
         || error.message == super::conversation::NOT_INITIALIZED

@@ -160,7 +160,7 @@ async fn a_modern_request_gets_logs_only_when_it_asks() {
     );
 }
 
-/// A tool that tells when it starts and when it is dropped.
+/// A tool that reports when it starts and when it is dropped.
 struct Watched {
     started: Arc<Notify>,
     dropped: Arc<AtomicBool>,

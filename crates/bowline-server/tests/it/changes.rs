@@ -1,4 +1,4 @@
-//! Changes at run time, and who hears of them.
+//! Changes at run time, and who is notified of them.
 
 use crate::wire::Peer;
 use bowline_server::{Prompt, Resource, Server, Tool};

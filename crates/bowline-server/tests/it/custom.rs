@@ -83,12 +83,12 @@ async fn a_result_that_is_not_an_object_is_an_error() {
 #[tokio::test]
 async fn middleware_sees_custom_methods_and_notifications() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (heard, mut hearing) = mpsc::unbounded_channel();
+    let (received, mut receiver) = mpsc::unbounded_channel();
     let noted = Arc::clone(&seen);
     let server = Server::new("dictionary")
         .method("example.com/lookup", lookup)
         .notification("example.com/opened", move |_: Ctx, params: Lookup| {
-            heard.send(params.word).unwrap();
+            received.send(params.word).unwrap();
             ready(())
         })
         .layer(from_fn(move |call, next| {
@@ -99,7 +99,7 @@ async fn middleware_sees_custom_methods_and_notifications() {
     peer.initialize("2025-11-25").await;
     peer.send(json!({ "jsonrpc": "2.0", "method": "example.com/opened", "params": { "word": "a" } })).await;
     peer.request("example.com/lookup", json!({ "word": "b" })).await;
-    assert_eq!(hearing.recv().await.unwrap(), "a");
+    assert_eq!(receiver.recv().await.unwrap(), "a");
     let expected = [("example.com/opened".to_owned(), true), ("example.com/lookup".to_owned(), false)];
     assert_eq!(*seen.lock().unwrap(), expected);
 }
@@ -107,9 +107,9 @@ async fn middleware_sees_custom_methods_and_notifications() {
 #[tokio::test]
 async fn a_custom_notification_is_accepted_in_both_eras() {
     for revision in [Some("2024-11-05"), Some("2025-11-25"), None] {
-        let (heard, mut hearing) = mpsc::unbounded_channel();
+        let (received, mut receiver) = mpsc::unbounded_channel();
         let server = Server::new("dictionary").notification("example.com/opened", move |params: Lookup| {
-            heard.send(params.word).unwrap();
+            received.send(params.word).unwrap();
             ready(())
         });
         let mut peer = Peer::new(server);
@@ -124,7 +124,7 @@ async fn a_custom_notification_is_accepted_in_both_eras() {
         ] {
             peer.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
         }
-        assert_eq!(hearing.recv().await.unwrap(), "a", "{revision:?}");
+        assert_eq!(receiver.recv().await.unwrap(), "a", "{revision:?}");
     }
 }
 

@@ -7,6 +7,8 @@ mod changes;
 mod custom;
 mod endings;
 mod functions;
+#[cfg(feature = "tasks")]
+mod jobs;
 mod layers;
 mod offers;
 mod rounds;

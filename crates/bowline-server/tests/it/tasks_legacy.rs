@@ -126,6 +126,29 @@ async fn a_question_of_a_task_goes_to_the_client_that_waits_for_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_whose_stream_was_lost_is_put_again() {
+    let mut peer = session(None).await;
+    let task = create(&mut peer, "confirm").await;
+    until(&mut peer, &task["taskId"], "input_required").await;
+    let id = json!({ "taskId": task["taskId"] });
+    // The first stays without an answer, as if its stream had broken.
+    peer.start("tasks/result", id.clone()).await;
+    let waiting = peer.start("tasks/result", id).await;
+    let mut questions = Vec::new();
+    while questions.len() < 2 {
+        let frame = peer.recv().await;
+        if frame["method"] == "elicitation/create" {
+            questions.push(frame["id"].clone());
+        }
+    }
+    assert_ne!(questions[0], questions[1]);
+    let answer = json!({ "action": "accept", "content": { "sure": true } });
+    peer.send(json!({ "jsonrpc": "2.0", "id": questions[1], "result": answer })).await;
+    let result = peer.response(waiting).await;
+    assert_eq!(result["result"]["content"][0]["text"], "sure: true", "{result}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn errors_of_the_call_are_the_result_of_the_task() {
     // proves: TASK-27, TASK-49, TASK-50
     let mut peer = session(None).await;
@@ -206,7 +229,7 @@ async fn the_list_has_pages_and_shows_the_callers_tasks_only() {
 
 #[tokio::test(start_paused = true)]
 async fn the_creator_hears_of_changes() {
-    // proves: TASK-35, TASK-32, PROG-14, PROG-15
+    // proves: TASK-35, TASK-32, PROG-14, PROG-15, PROG-16
     let mut peer = session(None).await;
     let params = json!({ "name": "report", "task": {}, "_meta": { "progressToken": "p" } });
     let task = peer.request("tools/call", params).await["result"]["task"].clone();
@@ -231,6 +254,13 @@ async fn the_creator_hears_of_changes() {
             other => panic!("unexpected {other:?}: {frame}"),
         }
     }
+    // The progress of the task is known, but is not sent again once the task has ended.
+    peer.request("tasks/cancel", json!({ "taskId": task["taskId"] })).await;
+    while peer.recv().await["params"]["status"] != "cancelled" {}
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let ping = peer.start("ping", json!({})).await;
+    let next = peer.recv().await;
+    assert_eq!(next["id"], ping, "{next}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -55,7 +55,7 @@ async fn test_streaming_elicitation(ctx: Ctx) -> &'static str {
 /// Close the stream and return the result when the client reconnects.
 #[tool(read_only)]
 async fn test_reconnection(ctx: Ctx) -> &'static str {
-    ctx.hang_up();
+    ctx.close_stream();
     sleep(2 * STEP).await;
     "Reconnection test completed"
 }

@@ -77,7 +77,8 @@ impl Guard {
         }
     }
 
-    /// Checks a URL before its host is resolved. With a proxy, which resolves names itself, this is the only check.
+    /// Checks a URL before its host is resolved. With a proxy, which resolves names itself, the only other check is whether this
+    /// machine resolves the name to a private address.
     pub(super) fn check(&self, url: &str) -> Result<(), String> {
         let uri = Uri::try_from(url).map_err(|error| format!("invalid URL: {error}"))?;
         let default = match uri.scheme_str() {
@@ -129,17 +130,20 @@ impl Guard {
         self.allowed.iter().any(|allowed| *allowed == host || *allowed == format!("{host}:{port}"))
     }
 
-    async fn addresses(&self, spelled: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
-        let found = |host: &str, error: &io::Error| format!("cannot resolve `{host}`: {error}");
-        let addresses = match self.host(spelled, port)? {
+    async fn addresses(&self, spelled: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let unknown =
+            |host: &str, error: &io::Error| io::Error::other(format!("cannot resolve `{host}`: {error}"));
+        let denied = |reason: String| io::Error::new(io::ErrorKind::PermissionDenied, reason);
+        let addresses = match self.host(spelled, port).map_err(denied)? {
             Host::Anywhere(host) => match host.parse() {
                 Ok(address) => vec![address],
-                Err(_) => self.lookup.lookup(host, port).await.map_err(|error| found(host, &error))?,
+                Err(_) => self.lookup.lookup(host, port).await.map_err(|error| unknown(host, &error))?,
             },
-            Host::Address(address) => public(spelled, vec![address])?,
+            Host::Address(address) => public(spelled, vec![address]).map_err(denied)?,
             Host::Name(host) => {
-                let addresses = self.lookup.lookup(host, port).await.map_err(|error| found(host, &error))?;
-                public(spelled, addresses)?
+                let addresses =
+                    self.lookup.lookup(host, port).await.map_err(|error| unknown(host, &error))?;
+                public(spelled, addresses).map_err(denied)?
             }
         };
         Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
@@ -169,7 +173,7 @@ fn refused(host: &str, address: IpAddr, kind: AddressKind) -> String {
 
 impl Resolve for Guard {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-        Box::pin(async move { self.addresses(host, port).await.map_err(io::Error::other) })
+        Box::pin(self.addresses(host, port))
     }
 }
 
@@ -205,7 +209,7 @@ mod tests {
 
     fn resolve(guard: &Guard, host: &str) -> Result<Vec<String>, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let found = runtime.block_on(guard.addresses(host, 80))?;
+        let found = runtime.block_on(guard.addresses(host, 80)).map_err(|error| error.to_string())?;
         Ok(found.iter().map(ToString::to_string).collect())
     }
 
@@ -333,6 +337,19 @@ mod tests {
         let rebinding = guard(&[&["93.184.216.34"], &["127.0.0.1"]]);
         assert_eq!(resolve(&rebinding, "example.com").unwrap(), ["93.184.216.34:80"]);
         assert!(resolve(&rebinding, "example.com").is_err());
+    }
+
+    #[test]
+    fn only_refusals_apply_behind_a_proxy() {
+        let kind = |answers: &[&[&str]], host: &str| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(guard(answers).addresses(host, 80)).unwrap_err().kind()
+        };
+        assert_eq!(kind(&[&["10.0.0.7"]], "wiki.example"), io::ErrorKind::PermissionDenied);
+        assert_eq!(kind(&[], "localhost"), io::ErrorKind::PermissionDenied);
+        assert_eq!(kind(&[], "169.254.169.254"), io::ErrorKind::PermissionDenied);
+        // Only the proxy knows the name.
+        assert_eq!(kind(&[], "unknown.example"), io::ErrorKind::Other);
     }
 
     #[test]

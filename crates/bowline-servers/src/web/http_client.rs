@@ -20,7 +20,7 @@ const MAX_HOPS: usize = 5;
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) guard: Guard,
-    pub(super) proxy: Option<Proxy>,
+    pub(super) proxy: Proxy,
     pub(super) max_bytes: usize,
     pub(super) time_limit: Duration,
 }
@@ -29,7 +29,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             guard: Guard::default(),
-            proxy: None,
+            proxy: Proxy::default(),
             max_bytes: 5 * 1024 * 1024,
             time_limit: Duration::from_secs(30),
         }
@@ -76,10 +76,10 @@ pub(super) struct HttpClient {
 
 impl HttpClient {
     pub(super) fn new(settings: &Settings) -> Self {
-        let mut poster = Poster::new().max_answer(settings.max_bytes).resolver(settings.guard.clone());
-        if let Some(proxy) = &settings.proxy {
-            poster = poster.proxy(proxy.clone());
-        }
+        let poster = Poster::new()
+            .max_answer(settings.max_bytes)
+            .resolver(settings.guard.clone())
+            .proxy(settings.proxy.clone());
         Self { poster, guard: settings.guard.clone(), time_limit: settings.time_limit, robots: None }
     }
 

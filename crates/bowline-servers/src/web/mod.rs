@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Only the public internet can be reached unless more is allowed. Names are resolved once, all addresses are checked, the
-//! connection uses a checked address, and redirects are checked the same way.
+//! connection uses a checked address, and redirects are checked the same way. Behind a proxy, which resolves names itself, see
+//! [`Web::proxy`].
 
 mod article;
 mod error;
@@ -76,10 +77,12 @@ impl Web {
         self
     }
 
-    /// Uses a proxy. The proxy resolves names, so addresses are not checked. By default no proxy is used, regardless of the
-    /// environment.
+    /// Uses this proxy. By default, that of the [environment](Proxy::environment) is used; [`Proxy::none`] uses none.
+    ///
+    /// The proxy resolves names, so the address of the connection is not checked. URLs and redirects still are, and a name that
+    /// this machine resolves to a private address is refused.
     pub fn proxy(mut self, proxy: Proxy) -> Self {
-        self.settings.proxy = Some(proxy);
+        self.settings.proxy = proxy;
         self
     }
 

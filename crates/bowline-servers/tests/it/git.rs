@@ -5,7 +5,7 @@ use crate::support::{
 };
 use bowline::{prelude::*, types::Root};
 use bowline_servers::{Files, Git, files_and_git};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const READING: [&str; 6] = ["git_status", "git_log", "git_diff", "git_show", "git_blame", "git_branches"];
 const WRITING: [&str; 5] = ["git_add", "git_unstage", "git_commit", "git_create_branch", "git_switch"];
@@ -23,6 +23,10 @@ async fn tools_that_write_need_the_write_flag() {
     for revision in REVISIONS {
         let reading = connect(Git::at(&folder.top).unwrap().server(), revision).await;
         assert_eq!(tools(&reading).await, READING);
+        for tool in WRITING {
+            let told = refused(&reading, tool, json!({})).await;
+            assert!(told.contains("unknown tool") && told.contains("start it with `--write`"), "{told}");
+        }
         let writing = connect(server(&folder), revision).await;
         assert_eq!(tools(&writing).await, [&READING[..], &WRITING[..]].concat());
         for tool in writing.tools().await.unwrap() {

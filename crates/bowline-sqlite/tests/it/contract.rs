@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bowline_sqlite::Sqlite;
 use bowline_store::{
-    ClaimRequest, Group, Key, NodeId, Owner, Put, PutError, Record, Records, StoreError, Version,
+    ClaimRequest, Depth, Group, Key, NodeId, Owner, Page, Put, PutError, Queue, Record, Records, StoreError,
+    Version,
 };
 use futures_core::future::BoxFuture;
 use tempfile::TempDir;
@@ -58,6 +59,12 @@ impl Records for InTurn {
     }
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.next().sweep(limit)
+    }
+    fn scan<'a>(&'a self, after: Option<&'a str>, limit: usize) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.next().scan(after, limit)
+    }
+    fn depth<'a>(&'a self, queues: &'a [Queue]) -> BoxFuture<'a, Result<Option<Depth>, StoreError>> {
+        self.next().depth(queues)
     }
 }
 

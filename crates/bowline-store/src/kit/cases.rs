@@ -291,6 +291,63 @@ pub async fn renewing_keeps_the_version(store: Store) {
     store.put(Put::update(key("a"), "2", record.version)).await.expect("an update");
 }
 
+/// A scan reads the records of all groups and of none, whatever happens to others meanwhile.
+pub async fn a_scan_reads_every_record(store: Store) {
+    let mut expected = std::collections::BTreeSet::new();
+    for number in 0..25 {
+        let put = Put::create(key(&format!("r/{number}")), "v", MINUTE);
+        let put = if number % 2 == 0 { put.group(group("g")) } else { put };
+        store.put(put).await.expect("a new record");
+        expected.insert(format!("r/{number}"));
+    }
+    store.put(Put::create(key("gone"), "v", SHORT)).await.expect("a new record");
+    eventually("the record expires", || async { read(&store, "gone").await.is_none() }).await;
+    let mut found = std::collections::BTreeSet::new();
+    let (mut after, mut pages) = (None::<String>, 0);
+    loop {
+        let page = store.scan(after.as_deref(), 4).await.expect("a page");
+        found.extend(page.records.iter().map(|record| record.key.to_string()));
+        if pages == 0 {
+            store.put(Put::create(key("a/new"), "v", MINUTE)).await.expect("a new record");
+        }
+        pages += 1;
+        assert!(pages < 100, "the scan does not end");
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    found.remove("a/new");
+    assert_eq!(found, expected);
+}
+
+/// Records that can be claimed, are held, and wait are told apart.
+pub async fn the_depth_of_queues_is_counted(store: Store) {
+    let none = store.depth(&[queue("q")]).await.expect("a count").expect("the engine can tell");
+    assert_eq!(none, crate::Depth::default());
+    for name in ["held", "due 1", "due 2"] {
+        due(&store, name).await;
+        if name == "held" {
+            assert_eq!(claimed(&store, claim(NodeId::random())).await.len(), 1);
+        }
+    }
+    for (name, of) in [("later", "q"), ("other", "p")] {
+        let put = Put::create(key(name), "v", MINUTE).queue(queue(of)).due_in(Duration::from_secs(30));
+        store.put(put).await.expect("a new record");
+    }
+    let never = Put::create(key("never"), "v", MINUTE).queue(queue("q"));
+    store.put(never).await.expect("a new record");
+    eventually("the oldest gets older", || async {
+        let depth =
+            store.depth(&[queue("q"), queue("none")]).await.expect("a count").expect("the engine can tell");
+        assert_eq!((depth.due, depth.held, depth.later), (2, 1, 1));
+        depth.oldest > Duration::ZERO
+    })
+    .await;
+    let both = store.depth(&[queue("q"), queue("p")]).await.expect("a count").expect("the engine can tell");
+    assert_eq!(both.later, 2);
+}
+
 /// Keys are ordered by bytes, and `after` is exclusive.
 pub async fn lists_are_in_key_order_with_pages(store: Store) {
     for name in ["b", "a/1", "ä", "a", "B", "a0"] {

@@ -68,6 +68,8 @@ macro_rules! contract_tests {
             removing_removes_from_every_index
             touching_never_shortens
             sweeping_deletes_expired_records_only
+            a_scan_reads_every_record
+            the_depth_of_queues_is_counted
             values_have_a_limit
             names_and_values_are_binary_safe
             one_writer_wins_each_version

@@ -16,7 +16,7 @@ fn server() -> Server {
             "counted"
         }))
         .tool(Tool::new("patient").handler(|ctx: Ctx| async move {
-            ctx.hang_up();
+            ctx.close_stream();
             tokio::task::yield_now().await;
             "worth the wait"
         }))

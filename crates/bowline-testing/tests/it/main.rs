@@ -1,5 +1,6 @@
 //! The test kit, tested: that it passes what is right and fails what is wrong.
 
+mod crash;
 mod fault;
 #[cfg(feature = "http")]
 mod http;

@@ -11,7 +11,7 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let config = context.environment.config();
     if context.json() {
         context.screen.json(&described(config))?;
-        return mistaken(config);
+        return fail_on_errors(config);
     }
     context.screen.line("# Configuration files:")?;
     for file in &config.files {
@@ -23,11 +23,11 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
     for error in &config.errors {
         context.screen.warn(&error.to_string());
     }
-    mistaken(config)
+    fail_on_errors(config)
 }
 
 /// Fails silently if there are errors, which were already printed.
-fn mistaken(config: &Config) -> Result<(), Failure> {
+fn fail_on_errors(config: &Config) -> Result<(), Failure> {
     if config.errors.is_empty() {
         return Ok(());
     }

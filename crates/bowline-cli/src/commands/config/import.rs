@@ -35,7 +35,7 @@ struct Found {
 }
 
 pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
-    let unreadable = take_over(arguments, context)?;
+    let unreadable = import_files(arguments, context)?;
     if unreadable == 0 {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
 }
 
 /// Imports what it can, and returns the number of files with errors.
-fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure> {
+fn import_files(arguments: &Arguments, context: &Context) -> Result<usize, Failure> {
     let environment = &context.environment;
     let Some(home) = &environment.home else {
         return Err(Failure::new(Code::Config, "cannot import without a home directory"));

@@ -40,11 +40,11 @@ pub(super) async fn gather(
 }
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
-    facts.authorization.as_ref().map(judge).unwrap_or_default()
+    facts.authorization.as_ref().map(evaluate).unwrap_or_default()
 }
 
 /// Evaluates what is known about the authorization of a server.
-pub(super) fn judge(facts: &AuthorizationFacts) -> Vec<Finding> {
+pub(super) fn evaluate(facts: &AuthorizationFacts) -> Vec<Finding> {
     let check = &facts.check;
     let mut found = Vec::new();
     let mut add = |level, name, what: String, advice| found.push(Finding::new(level, name, what, advice));
@@ -74,7 +74,7 @@ pub(super) fn judge(facts: &AuthorizationFacts) -> Vec<Finding> {
     for (issuer, server) in &check.servers {
         let issuer = visible(issuer.as_str());
         match server {
-            Ok(Some(server)) => judge_server(server, facts, &mut add),
+            Ok(Some(server)) => check_server(server, facts, &mut add),
             Ok(None) => add(
                 Level::Error,
                 "auth-server-metadata",
@@ -122,7 +122,7 @@ pub(super) fn judge(facts: &AuthorizationFacts) -> Vec<Finding> {
     found
 }
 
-fn judge_server(
+fn check_server(
     server: &ServerMetadata,
     facts: &AuthorizationFacts,
     add: &mut impl FnMut(Level, &'static str, String, &'static str),

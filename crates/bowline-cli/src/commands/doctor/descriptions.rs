@@ -147,7 +147,7 @@ mod tests {
             }),
             expect!["error hidden-characters: text contains invisible characters [a]"],
         );
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         facts.instructions = Some("a\u{202e}b".into());
         expect!["error hidden-characters: text contains invisible characters [instructions]"]
             .assert_eq(&summary_lines(&check(&facts)));

@@ -41,6 +41,8 @@ pub(super) struct Facts {
 pub(super) struct Seen {
     pub(super) direction: Direction,
     pub(super) frame: Value,
+    /// Its number in the inspector, if that watches.
+    pub(super) number: Option<u64>,
 }
 
 /// The behavior of a server process.
@@ -215,7 +217,7 @@ impl Facts {
     }
 
     /// Returns the newest supported revision of each era.
-    pub(super) fn spoken(&self) -> Vec<Revision> {
+    pub(super) fn newest_per_era(&self) -> Vec<Revision> {
         let answered = self.revisions.iter().filter(|(revision, agreed)| agreed.as_ref() == Ok(revision));
         let answered: Vec<Revision> = answered.map(|(revision, _)| *revision).collect();
         let newest = |of: fn(&&Revision) -> bool| answered.iter().rfind(of).copied();
@@ -237,7 +239,7 @@ pub(super) fn name_of(entry: &Value) -> String {
 #[cfg(test)]
 impl Facts {
     /// Returns facts without findings.
-    pub(super) fn quiet() -> Self {
+    pub(super) fn without_findings() -> Self {
         Self {
             info: Some(("demo".into(), "1".into())),
             revision: Revision::V2025_11_25,
@@ -262,6 +264,6 @@ impl Facts {
     pub(super) fn with_tools(tools: Value) -> Self {
         let Value::Array(items) = tools else { panic!("expected a list") };
         let list = List { kind: ListKind::Tools, declared: true, items, failed: None };
-        Self { lists: vec![list], ..Self::quiet() }
+        Self { lists: vec![list], ..Self::without_findings() }
     }
 }

@@ -35,6 +35,9 @@ pub(crate) struct Finding {
     #[serde(rename = "where")]
     pub(super) places: Vec<String>,
     pub(super) advice: &'static str,
+    /// The numbers of the messages in the inspector that it is about.
+    #[serde(skip)]
+    pub(super) messages: Vec<u64>,
 }
 
 impl Finding {
@@ -44,7 +47,7 @@ impl Finding {
         what: impl Into<String>,
         advice: &'static str,
     ) -> Self {
-        Self { level, check, what: what.into(), places: Vec::new(), advice }
+        Self { level, check, what: what.into(), places: Vec::new(), advice, messages: Vec::new() }
     }
 
     /// Sets the places. Returns `None` if there are none.

@@ -12,36 +12,42 @@ use std::collections::{BTreeSet, HashSet};
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let advice = "the frame violates the protocol; see the specification of this revision";
     let mut asked: HashSet<String> = HashSet::new();
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for Seen { direction, frame } in &facts.frames {
+    let mut found: Vec<(String, Vec<String>, Vec<u64>)> = Vec::new();
+    for Seen { direction, frame, number } in &facts.frames {
         match direction {
             Direction::Sent => {
                 asked.extend(frame.get("id").filter(|_| frame.get("method").is_some()).map(Value::to_string));
             }
             Direction::Received => {
-                for wrong in judge(frame, &asked, facts.revision) {
+                for wrong in check_frame(frame, &asked, facts.revision) {
                     let place = shortened(&frame.to_string());
-                    match found.iter_mut().find(|(known, _)| *known == wrong) {
-                        Some((_, places)) => places.push(place),
-                        None => found.push((wrong, vec![place])),
+                    match found.iter_mut().find(|(known, ..)| *known == wrong) {
+                        Some((_, places, numbers)) => {
+                            places.push(place);
+                            numbers.extend(number);
+                        }
+                        None => found.push((wrong, vec![place], number.iter().copied().collect())),
                     }
                 }
             }
         }
     }
-    let finding = |(what, places)| Finding::new(Level::Error, "bad-frame", what, advice).at_all(places);
+    let finding = |(what, places, messages)| {
+        let finding = Finding::new(Level::Error, "bad-frame", what, advice).at_all(places);
+        finding.map(|finding| Finding { messages, ..finding })
+    };
     found.into_iter().filter_map(finding).collect()
 }
 
 /// Returns everything that is wrong with a frame.
-fn judge(frame: &Value, asked: &HashSet<String>, revision: Revision) -> BTreeSet<String> {
+fn check_frame(frame: &Value, asked: &HashSet<String>, revision: Revision) -> BTreeSet<String> {
     let mut wrong = BTreeSet::new();
     if let Value::Array(messages) = frame {
         if revision != Revision::V2025_03_26 {
             wrong.insert(format!("batch, which {revision} does not support"));
         }
         for message in messages {
-            wrong.extend(judge(message, asked, revision));
+            wrong.extend(check_frame(message, asked, revision));
         }
         return wrong;
     }
@@ -53,16 +59,16 @@ fn judge(frame: &Value, asked: &HashSet<String>, revision: Revision) -> BTreeSet
         wrong.insert("frame without `\"jsonrpc\": \"2.0\"`".to_owned());
     }
     match (members.get("method"), members.get("result"), members.get("error")) {
-        (Some(method), None, None) => wrong.extend(judge_message(method, members.get("id"), revision)),
+        (Some(method), None, None) => wrong.extend(check_message(method, members.get("id"), revision)),
         (None, Some(result), None) => {
-            wrong.extend(judge_id(members.get("id"), asked));
+            wrong.extend(check_id(members.get("id"), asked));
             if !result.is_object() {
                 wrong.insert("result is not an object".to_owned());
             }
         }
         (None, None, Some(error)) => {
             if members.get("id").is_some_and(|id| !id.is_null()) {
-                wrong.extend(judge_id(members.get("id"), asked));
+                wrong.extend(check_id(members.get("id"), asked));
             }
             if !error.get("code").is_some_and(Value::is_i64)
                 || !error.get("message").is_some_and(Value::is_string)
@@ -77,7 +83,7 @@ fn judge(frame: &Value, asked: &HashSet<String>, revision: Revision) -> BTreeSet
     wrong
 }
 
-fn judge_id(id: Option<&Value>, asked: &HashSet<String>) -> Option<String> {
+fn check_id(id: Option<&Value>, asked: &HashSet<String>) -> Option<String> {
     let Some(id) = id else { return Some("response without an id".to_owned()) };
     if asked.contains(&id.to_string()) {
         return None;
@@ -93,7 +99,7 @@ fn judge_id(id: Option<&Value>, asked: &HashSet<String>) -> Option<String> {
     })
 }
 
-fn judge_message(method: &Value, id: Option<&Value>, revision: Revision) -> Option<String> {
+fn check_message(method: &Value, id: Option<&Value>, revision: Revision) -> Option<String> {
     let Some(name) = method.as_str() else { return Some("method is not a string".to_owned()) };
     let Some(known) = Method::parse(name) else {
         // Unknown notifications may belong to extensions and are ignored.
@@ -119,7 +125,7 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "values are made where they are checked")]
     fn check_one(frame: Value, expected: &[&str]) {
         let asked = HashSet::from(["1".to_owned(), "\"a\"".to_owned()]);
-        let wrong = judge(&frame, &asked, Revision::V2025_06_18);
+        let wrong = check_frame(&frame, &asked, Revision::V2025_06_18);
         assert_eq!(wrong.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{frame}");
     }
 
@@ -168,9 +174,9 @@ mod tests {
 
     #[test]
     fn the_same_finding_is_reported_once() {
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         let frame = json!({ "jsonrpc": "2.0", "id": 9, "result": {} });
-        facts.frames = vec![Seen { direction: Direction::Received, frame }; 2];
+        facts.frames = vec![Seen { direction: Direction::Received, frame, number: None }; 2];
         let found = check(&facts);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].places.len(), 2);

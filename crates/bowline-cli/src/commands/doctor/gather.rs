@@ -7,6 +7,7 @@ use crate::{
     target::{PROBE_TIMEOUT, Target},
 };
 use bowline_client::{Child, Client, Direction, Stream};
+use bowline_inspector::CheckWatch;
 use bowline_types::{RawJson, Revision, error_code::MISSING_CLIENT_CAPABILITY};
 use serde_json::{Value, json};
 use std::{
@@ -21,9 +22,11 @@ const END: Duration = Duration::from_secs(5);
 const PAGES: usize = 200;
 
 /// Options of the collection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct GatherOptions {
     pub(super) timeout: Duration,
+    /// Shows the messages in the inspector.
+    pub(super) watch: Option<CheckWatch>,
     /// Whether read-only tools without required arguments are called.
     pub(super) call: bool,
 }
@@ -46,7 +49,7 @@ struct Session {
 pub(super) async fn gather(
     target: &Target,
     context: &Context,
-    options: GatherOptions,
+    options: &GatherOptions,
 ) -> Result<Facts, Failure> {
     let session = open(target, context, options, None).await?;
     let client = &session.client;
@@ -107,20 +110,22 @@ pub(super) async fn gather(
 async fn open(
     target: &Target,
     context: &Context,
-    options: GatherOptions,
+    options: &GatherOptions,
     revision: Option<Revision>,
 ) -> Result<Session, Failure> {
     let watch = Arc::new(Mutex::new(Watch::default()));
     let (frames, seen) = (context.frames(), Arc::clone(&watch));
+    let shown = options.watch.as_ref().map(CheckWatch::connection);
     let patient = context.client().timeout(options.timeout).probe_timeout(PROBE_TIMEOUT.min(options.timeout));
     let mut builder = patient.on_frame(move |direction, frame| {
         frames.show(direction, frame);
+        let number = shown.as_ref().map(|shown| shown.frame(direction, frame));
         let mut watch = seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(frame) = serde_json::from_slice(frame) {
             if direction == Direction::Received {
                 watch.first.get_or_insert_with(Instant::now);
             }
-            watch.frames.push(Seen { direction, frame });
+            watch.frames.push(Seen { direction, frame, number });
         }
     });
     if let Some(revision) = revision {

@@ -8,7 +8,7 @@ use super::{
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for http in &facts.http {
-        let judged = http.probes.iter().filter_map(|probe| judge(probe, http));
+        let judged = http.probes.iter().filter_map(|probe| evaluate(probe, http));
         for finding in judged.chain(readable(http)).chain(session(http)) {
             // Report findings that both eras share only once.
             if !found.contains(&finding) {
@@ -19,7 +19,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-fn judge(probe: &HttpProbe, http: &HttpFacts) -> Option<Finding> {
+fn evaluate(probe: &HttpProbe, http: &HttpFacts) -> Option<Finding> {
     let status = match &probe.status {
         Ok(status) => *status,
         Err(reason) => {
@@ -148,7 +148,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(local: bool, probe: HttpProbe, expected: Expect) {
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         facts.http = vec![HttpFacts { local, session: None, probes: vec![probe] }];
         expected.assert_eq(&summary_lines(&check(&facts)));
     }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn session_ids_are_checked() {
         let findings_for = |session: &str| {
-            let mut facts = Facts::quiet();
+            let mut facts = Facts::without_findings();
             facts.http = vec![HttpFacts { local: true, session: Some(session.into()), probes: Vec::new() }];
             summary_lines(&check(&facts))
         };

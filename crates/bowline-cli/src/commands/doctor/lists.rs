@@ -20,7 +20,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts
         .lists
         .iter()
-        .flat_map(|list| [answer(list), malformed(list), twice(list)].into_iter().flatten())
+        .flat_map(|list| [answer(list), malformed(list), duplicates(list)].into_iter().flatten())
         .collect();
     found.extend(size(facts));
     found
@@ -88,7 +88,7 @@ fn malformed(list: &List) -> Option<Finding> {
 }
 
 /// Finds duplicate entries.
-fn twice(list: &List) -> Option<Finding> {
+fn duplicates(list: &List) -> Option<Finding> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in &list.items {
         if let Some(name) = entry.get(list.kind.key()).and_then(Value::as_str) {
@@ -143,7 +143,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(list: List, expected: Expect) {
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         facts.lists.push(list);
         expected.assert_eq(&summary_lines(&check(&facts)));
     }

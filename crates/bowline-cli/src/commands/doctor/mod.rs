@@ -11,6 +11,7 @@ mod http_probe;
 mod lists;
 mod names;
 mod opening;
+mod page;
 mod process;
 mod report;
 mod responses;
@@ -27,6 +28,7 @@ use bowline_http::auth::Login;
 use clap::Args;
 use facts::Facts;
 use finding::{Finding, Level};
+pub(crate) use page::ServerChecks;
 use std::time::Duration;
 
 /// How long to wait for a response.
@@ -52,9 +54,9 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let target = arguments.target.target(context)?;
     let timeout = target.timeout.unwrap_or(TIMEOUT);
-    let options = gather::GatherOptions { timeout, call: arguments.call };
+    let options = gather::GatherOptions { timeout, call: arguments.call, watch: None };
     let authorization = gather_authorization(&target, context).await?;
-    let mut facts = match gather::gather(&target, context, options).await {
+    let mut facts = match gather::gather(&target, context, &options).await {
         Ok(facts) => facts,
         Err(failure) => {
             return report_unreachable(&target, authorization.as_ref(), failure, &arguments, context);
@@ -62,10 +64,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     };
     facts.authorization = authorization;
     if let Some(page) = target.page() {
-        facts.http = http_probe::gather(&page.resolve_headers().await?, &facts.spoken(), timeout).await;
+        facts.http =
+            http_probe::gather(&page.resolve_headers().await?, &facts.newest_per_era(), timeout).await;
     }
-    let findings = judge(&facts);
-    report::tell(&target.name, &facts, &findings, context)?;
+    let findings = evaluate(&facts);
+    report::print_report(&target.name, &facts, &findings, context)?;
     match findings.iter().filter(|finding| finding.level <= arguments.fail_on).count() {
         0 => Ok(()),
         _ => Err(Failure { silent: true, ..Failure::new(Code::Found, "the server has problems") }),
@@ -95,12 +98,12 @@ fn report_unreachable(
     arguments: &Arguments,
     context: &Context,
 ) -> Result<(), Failure> {
-    let mut findings = authorization.map(authorization::judge).unwrap_or_default();
+    let mut findings = authorization.map(authorization::evaluate).unwrap_or_default();
     if findings.is_empty() {
         return Err(failure);
     }
     findings.sort_by_key(|finding| finding.level);
-    report::tell_findings(&target.name, &findings, context)?;
+    report::print_unreachable(&target.name, &findings, context)?;
     if findings.iter().any(|finding| finding.level <= arguments.fail_on) {
         context.screen.warn(&failure.sentence);
         return Err(Failure { silent: true, ..Failure::new(Code::Found, "the server has problems") });
@@ -108,21 +111,34 @@ fn report_unreachable(
     Err(failure)
 }
 
+/// A check, and the methods whose responses it is about.
+type Check = (fn(&Facts) -> Vec<Finding>, &'static [&'static str]);
+
+const LISTS: &[&str] = &["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+
 /// Runs all checks. The worst findings come first.
-fn judge(facts: &Facts) -> Vec<Finding> {
-    let checks = [
-        opening::check,
-        process::check,
-        frames::check,
-        responses::check,
-        lists::check,
-        names::check,
-        descriptions::check,
-        schemas::check,
-        http::check,
-        authorization::check,
+fn evaluate(facts: &Facts) -> Vec<Finding> {
+    let checks: [Check; 10] = [
+        (opening::check, &["initialize", "server/discover"]),
+        (process::check, &[]),
+        (frames::check, &[]),
+        (responses::check, &["ping", "bowline/doctor", "tools/call", "prompts/get", "resources/read"]),
+        (lists::check, LISTS),
+        (names::check, LISTS),
+        (descriptions::check, LISTS),
+        (schemas::check, LISTS),
+        (http::check, &[]),
+        (authorization::check, &[]),
     ];
-    let mut findings: Vec<Finding> = checks.iter().flat_map(|check| check(facts)).collect();
+    let mut findings = Vec::new();
+    for (check, methods) in checks {
+        for mut finding in check(facts) {
+            if finding.messages.is_empty() {
+                finding.messages = page::responses_to(facts, methods);
+            }
+            findings.push(finding);
+        }
+    }
     findings.sort_by_key(|finding| finding.level);
     findings
 }

@@ -106,7 +106,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(change: impl FnOnce(&mut Facts), expected: Expect) {
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         facts.revisions = Revision::ALL.map(|revision| (revision, Ok(revision))).to_vec();
         change(&mut facts);
         expected.assert_eq(&summary_lines(&check(&facts)));
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn early_messages_are_reported() {
-        let sent = |frame| Seen { direction: Direction::Sent, frame };
-        let received = |frame| Seen { direction: Direction::Received, frame };
+        let sent = |frame| Seen { direction: Direction::Sent, frame, number: None };
+        let received = |frame| Seen { direction: Direction::Received, frame, number: None };
         check_one(
             |facts| {
                 facts.frames = vec![

@@ -93,7 +93,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(change: impl FnOnce(&mut Facts), expected: Expect) {
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         facts.process = Some(Process { stderr_lines: 0, ended: Some((Duration::ZERO, Exit::Code(0))) });
         change(&mut facts);
         expected.assert_eq(&summary_lines(&check(&facts)));

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The maximum number of places per finding.
 const SHOWN: usize = 5;
 
-pub(super) fn tell(
+pub(super) fn print_report(
     name: &str,
     facts: &Facts,
     findings: &[Finding],
@@ -27,11 +27,11 @@ pub(super) fn tell(
             .screen
             .line(&format!("{} {value}", context.screen.paint(Tone::Faint, &format!("{label:<12}"))))?;
     }
-    print(findings, context)
+    print_findings(findings, context)
 }
 
 /// Prints the findings of a server that could not be connected to.
-pub(super) fn tell_findings(name: &str, findings: &[Finding], context: &Context) -> Result<(), Failure> {
+pub(super) fn print_unreachable(name: &str, findings: &[Finding], context: &Context) -> Result<(), Failure> {
     if context.json() {
         return context.screen.json(&json!({ "target": name, "findings": findings }));
     }
@@ -40,10 +40,10 @@ pub(super) fn tell_findings(name: &str, findings: &[Finding], context: &Context)
         context.screen.paint(Tone::Faint, &format!("{:<12}", "server")),
         visible(name)
     ))?;
-    print(findings, context)
+    print_findings(findings, context)
 }
 
-fn print(findings: &[Finding], context: &Context) -> Result<(), Failure> {
+fn print_findings(findings: &[Finding], context: &Context) -> Result<(), Failure> {
     for finding in findings {
         context.screen.line("")?;
         for line in lines(finding, context) {

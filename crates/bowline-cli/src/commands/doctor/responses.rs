@@ -8,7 +8,7 @@ use bowline_types::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_F
 use serde_json::{Value, json};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
-    let mut found: Vec<Finding> = facts.probes.iter().filter_map(judge).collect();
+    let mut found: Vec<Finding> = facts.probes.iter().filter_map(evaluate).collect();
     found.extend(cursors(facts));
     found.extend(calls(facts));
     found
@@ -29,7 +29,7 @@ fn calls(facts: &Facts) -> Vec<Finding> {
     failed.into_iter().filter_map(finding).collect()
 }
 
-fn judge(probe: &Probe) -> Option<Finding> {
+fn evaluate(probe: &Probe) -> Option<Finding> {
     let expected = |codes: &str, level: Level, check: &'static str, asked: &str, advice: &'static str| {
         let what = format!("{asked}: expected {codes}, got {}", probe.answer.describe());
         Some(Finding::new(level, check, what, advice))
@@ -130,7 +130,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(kind: ProbeKind, answer: Answer, expected: Expect) {
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         facts.probes.push(Probe { kind, answer });
         expected.assert_eq(&summary_lines(&check(&facts)));
     }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn results_that_violate_the_schema_are_reported() {
-        let mut facts = Facts::quiet();
+        let mut facts = Facts::without_findings();
         facts.calls.push(Call { tool: "now".into(), failed: None });
         facts.calls.push(Call { tool: "then".into(), failed: Some("/at: expected a text".into()) });
         facts.calls.push(Call { tool: "when".into(), failed: Some("/at: expected a text".into()) });

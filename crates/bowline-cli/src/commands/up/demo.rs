@@ -20,12 +20,12 @@ pub(super) struct Shown {
 /// Adds the demo servers to a gateway.
 pub(super) fn add(gateway: &Gateway, context: &Context, address: SocketAddr) -> Result<Vec<Shown>, Failure> {
     let mut shown = Vec::new();
-    for (server, told) in [files(context), Some(database()?), Some(web(address)?)].into_iter().flatten() {
+    for (server, demo) in [files(context), Some(database()?), Some(web(address)?)].into_iter().flatten() {
         let handle = server.build().map_err(unusable)?;
         // Built-in servers are trusted, and an idle one costs nothing.
         let upstream = Upstream::from(handle).trusted().start(Start::Eager).idle_stop(None);
-        gateway.host().add(told.name, upstream);
-        shown.push(told);
+        gateway.host().add(demo.name, upstream);
+        shown.push(demo);
     }
     Ok(shown)
 }

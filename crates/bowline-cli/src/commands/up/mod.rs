@@ -8,6 +8,7 @@ mod terminal_gate;
 
 use crate::{
     auth_mode::{self, AuthArguments},
+    commands::doctor::ServerChecks,
     context::Context,
     failure::{Code, Failure},
     gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
@@ -26,6 +27,7 @@ use std::{
     collections::BTreeSet,
     io,
     net::{IpAddr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -50,6 +52,9 @@ pub(crate) struct Arguments {
     /// Open the inspector in the browser
     #[arg(long)]
     open: bool,
+    /// Keep all messages in this folder, with secrets masked; `bowline inspect FOLDER` shows them later
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_inspector")]
+    keep: Option<PathBuf>,
     /// Do not serve the inspector
     #[arg(long, conflicts_with = "open")]
     no_inspector: bool,
@@ -91,7 +96,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let inspector = if arguments.no_inspector {
         None
     } else {
-        Some(InspectorSetup::new(Mode::Up, |options| options).await?)
+        Some(InspectorSetup::new(Mode::Up, &config.inspector, is_live).await?)
     };
     let gate: Option<Arc<dyn Gate>> = is_live.then(|| {
         let terminal: Arc<dyn Gate> = Arc::new(TerminalGate::new(area.clone()));
@@ -135,16 +140,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
     // A port chosen by the system differs in the next run.
     let port = Some(address.port()).filter(|_| asked.port() != 0);
-    let _serving = match inspector {
+    let serving = match inspector {
         Some(inspector) => {
             let hints = intro::connections(&url, &access, port);
             let hints = hints.into_iter().map(|(client, text)| ConnectHint::new(client, text));
             inspector.inspector.set_hints(hints.collect(), demo.as_ref().map(|_| demo::try_call()));
+            if demo.is_none() {
+                inspector.inspector.set_checker(Arc::new(ServerChecks::of_gateway(context, &setup.gateway)));
+            }
             let attached = inspector.inspector.attach(&setup.gateway);
             attached.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
             let link = if is_live || arguments.open { Some(inspector.own_link(is_live)?) } else { None };
             let page = inspector.url();
-            let serving = inspector.serve();
+            let serving = inspector.serve(arguments.keep.as_deref())?;
             match &link {
                 // Only a terminal shows the code: output of a service is stored and read by others.
                 Some(link) if is_live => {
@@ -191,11 +199,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let ended = tokio::select! {
         biased;
         // First, so that the message appears before an immediate exit.
-        () = up.tell_end() => Ok(()),
+        () = up.announce_shutdown() => Ok(()),
         ended = up.serve(listener, announcement.ok()) => ended,
         () = up.show(gate) => Ok(()),
         () = signals.received(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "terminated") }),
     };
+    if let Some(serving) = serving {
+        serving.end().await;
+    }
     if is_live {
         area.end();
     }
@@ -260,7 +271,7 @@ impl Up<'_> {
     }
 
     /// Prints a message when shutdown starts. Never completes.
-    async fn tell_end(&self) {
+    async fn announce_shutdown(&self) {
         self.signals.received(1).await;
         self.note("Shutting down; waiting for running calls. Press Ctrl-C again to exit immediately.");
         std::future::pending::<()>().await;

@@ -7,6 +7,7 @@ use std::{
     io::{self, Write as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use tracing::Metadata;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// The status area. Clones share it.
@@ -49,6 +50,17 @@ impl StatusArea {
     /// Writes whole lines above the area.
     pub(super) fn write(&self, text: &str) {
         self.inner().draw(text, Size::now());
+    }
+
+    /// Writes whole lines at once, also below a prompt.
+    fn interrupt(&self, text: &str) {
+        let mut inner = self.inner();
+        if inner.paused == 0 {
+            inner.draw(text, Size::now());
+        } else {
+            // The cursor is behind the prompt.
+            put(&format!("\n{text}"));
+        }
     }
 
     /// Hides the area, for example during a prompt.
@@ -144,12 +156,20 @@ impl Size {
     const USUAL: Self = Self { rows: 24, columns: 80 };
 }
 
+/// The module whose warnings concern the question at the prompt, so that they cannot wait for its answer. It limits them to one per
+/// server and minute; others could push the question off the screen.
+const URGENT: &str = "bowline_policy::limit";
+
 /// Writes log lines above the area.
 impl<'a> MakeWriter<'a> for StatusArea {
     type Writer = Above<'a>;
 
     fn make_writer(&'a self) -> Above<'a> {
-        Above { area: self, text: Vec::new() }
+        Above { area: self, text: Vec::new(), is_urgent: false }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Above<'a> {
+        Above { area: self, text: Vec::new(), is_urgent: event.target() == URGENT }
     }
 }
 
@@ -158,6 +178,8 @@ impl<'a> MakeWriter<'a> for StatusArea {
 pub(super) struct Above<'a> {
     area: &'a StatusArea,
     text: Vec<u8>,
+    /// Whether to write even during a pause.
+    is_urgent: bool,
 }
 
 impl io::Write for Above<'_> {
@@ -173,6 +195,11 @@ impl io::Write for Above<'_> {
 
 impl Drop for Above<'_> {
     fn drop(&mut self) {
-        self.area.write(&String::from_utf8_lossy(&self.text));
+        let text = String::from_utf8_lossy(&self.text);
+        if self.is_urgent {
+            self.area.interrupt(&text);
+        } else {
+            self.area.write(&text);
+        }
     }
 }

@@ -811,12 +811,64 @@ async fn a_subscription_is_refused_where_a_rule_may_deny_its_caller() {
     gateway.close().await;
 }
 
-/// The TOML blocks of the page about gateways for teams.
-fn team_page() -> Vec<String> {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/team.md");
-    let page = std::fs::read_to_string(page).unwrap();
+/// A page of the book.
+fn page(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// The TOML blocks of a page.
+fn blocks(name: &str) -> Vec<String> {
+    let page = page(name);
     let blocks = page.split("```toml\n").skip(1);
     blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// The TOML blocks of the page about gateways for teams.
+fn team_page() -> Vec<String> {
+    blocks("team")
+}
+
+/// Replaces variables, which a test does not have.
+fn without_variables(text: &str) -> String {
+    let mut parts = text.split("${");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "value" + part.split_once('}').expect("a variable ends").1)
+}
+
+#[tokio::test]
+async fn the_configuration_of_the_pages_about_logins_works() {
+    for (name, count) in [("login", 3), ("identity-providers", 8)] {
+        let blocks = blocks(name);
+        assert!(blocks.len() >= count, "{name} has {} blocks", blocks.len());
+        for block in blocks {
+            let config = config(&without_variables(&block));
+            assert_eq!(config.errors, [], "{block}");
+            let warnings: Vec<String> = config.notices.iter().map(|notice| format!("{notice:?}")).collect();
+            assert_eq!(warnings, Vec::<String>::new(), "{block}");
+            let folder = super::Folder::new("auth-pages");
+            let mut builder = Gateway::builder(config).folder(folder.path());
+            if !block.contains("[gateway.auth]") {
+                // The gateway of one user.
+                builder = builder.serves(None);
+            }
+            let gateway = builder.build().unwrap();
+            let problems: Vec<String> = gateway.problems().iter().map(ToString::to_string).collect();
+            assert_eq!(problems, Vec::<String>::new(), "{block}");
+            gateway.close().await;
+        }
+    }
+}
+
+#[test]
+fn the_pages_about_logins_list_every_exception() {
+    for name in ["login", "identity-providers"] {
+        let page = page(name);
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let names: Vec<&str> =
+            bowline_http::auth::Lenient::ALL.iter().map(|lenient| lenient.as_str()).collect();
+        let listed: Vec<&str> = rows.filter(|row| names.contains(row)).collect();
+        assert_eq!(listed, names, "{name}");
+    }
 }
 
 #[tokio::test]

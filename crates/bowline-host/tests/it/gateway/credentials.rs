@@ -342,3 +342,83 @@ async fn a_gateway_opens_sealed_logins_with_their_key_only() {
     assert!(refused.contains("another key"), "{refused}");
     assert_eq!(*tokens.0.lock().unwrap(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn step_ups_at_servers_are_audited() {
+    let (issuer, secret) = (Issuer::start().await.unwrap(), "machine-secret-canary");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    issuer.add_resource(&url);
+    let options = HttpOptions::new().protect(Protect::by(issuer.url()).resource(&url).scopes(["notes:read"]));
+    let write = Tool::new("write").scopes(["notes:write"]).handler(|| "written");
+    let far = Far::listening(Server::new("far").tool(write), options, listener);
+    issuer.with(|server| server.add_machine("gateway", &Secret::new(secret)));
+    let settings = format!(
+        "auth = \"shared\"\noauth = {{ grant = \"client_credentials\", issuer = \"{}\", client_id = \"gateway\", \
+         client_secret = \"{secret}\" }}",
+        issuer.url()
+    );
+    let folder = Folder::new("audit-step-up");
+    let (gateway, url) = audited_gateway(&folder, &far, &settings).await;
+    let client = Client::connect(http(&url).header("X-User", "ada")).await.unwrap();
+    assert_eq!(client.call("far__write", json!({})).await.unwrap().text(), "written");
+    let (lines, log) = logins(&gateway, &folder);
+    let shown: Vec<Value> =
+        lines.iter().map(|line| json!([line["method"], line["outcome"], line["scopes"]])).collect();
+    assert_eq!(
+        shown,
+        [json!(["login", "ok", "notes:read"]), json!(["step-up", "ok", "notes:read notes:write"])],
+        "{log}"
+    );
+    assert!(!log.contains("canary") && !log.contains("eyJ"), "{log}");
+
+    // One that fails is recorded, too, with its reason.
+    issuer.faults(|faults| faults.token_failure = Some((400, "invalid_scope".into())));
+    let folder = Folder::new("audit-step-up-failed");
+    let (gateway, url) = audited_gateway(&folder, &far, &settings).await;
+    let client = Client::connect(http(&url).header("X-User", "ada")).await.unwrap();
+    client.call("far__write", json!({})).await.unwrap_err();
+    let (lines, log) = logins(&gateway, &folder);
+    assert!(lines.iter().any(|line| line["outcome"].to_string().contains("invalid_scope")), "{log}");
+}
+
+/// Stores an expired login whose token endpoint is at this URL.
+async fn log_in_until_now(folder: &Folder, server: &str, endpoint: &str) {
+    let issuer = "https://as.example";
+    let record = json!({ "version": 1,
+        "registrations": [{ "issuer": issuer, "client_id": "app", "origin": "configured", "secret": null,
+            "secret_expires": null, "method": null, "redirect_uri": "http://127.0.0.1:1/callback" }],
+        "tokens": {
+            "issuer": issuer, "resource": server, "client_id": "app", "origin": "configured",
+            "access_token": "old-token", "scheme": "Bearer", "refresh_token": "refresh-canary", "issued": 1, "expires": 2,
+            "asked": "", "granted": "", "token_endpoint": endpoint, "revocation_endpoint": null, "key": null } });
+    let record = Record::from_json(&record.to_string()).unwrap();
+    let store = FileStore::at(folder.path().join("credentials")).unwrap();
+    store.save(&StoreKey::new(server, "").unwrap(), &record).await.unwrap();
+}
+
+#[tokio::test]
+async fn v50_a_shared_gateway_is_not_led_into_its_own_network() {
+    let (folder, (far, _)) = (Folder::new("networks"), protected().await);
+    let canary = TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let endpoint = format!("http://{}/token", canary.local_addr().unwrap());
+    log_in_until_now(&folder, &far.url, &endpoint).await;
+    let url = shared_gateway(&folder, &far, "auth = \"shared\"").await;
+    let refused = whose(&url, None).await.unwrap_err();
+    assert!(refused.contains("`127.0.0.2` is a loopback address"), "{refused}");
+    // An earlier connection would be accepted first.
+    let own = tokio::net::TcpStream::connect(canary.local_addr().unwrap()).await.unwrap();
+    let (_, accepted) = canary.accept().await.unwrap();
+    assert_eq!(accepted, own.local_addr().unwrap(), "the gateway connected to its own network");
+
+    // The gateway of one user may use addresses of this machine, if the server is at one.
+    let file = format!("[[rules]]\neffect = \"allow\"\n[servers.far]\nurl = \"{}\"\n", far.url);
+    let gateway = Gateway::builder(config(&file)).folder(folder.path()).serves(None).build().unwrap();
+    let client = Client::connect(gateway.open().unwrap()).await.unwrap();
+    let call = async { client.call("far__whose", json!({})).await };
+    let (accepted, called) = tokio::join!(async { canary.accept().await.map(drop) }, call);
+    assert!(accepted.is_ok());
+    // Nothing answers there.
+    assert!(called.is_err());
+    gateway.close().await;
+}

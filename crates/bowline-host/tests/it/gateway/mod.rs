@@ -2,6 +2,7 @@
 
 mod approvals;
 mod auth;
+mod connect;
 mod consent;
 mod credentials;
 mod disclosure;

@@ -1,17 +1,12 @@
 //! Logging in and out without a call.
 
-use super::{
-    flow::{Need, NeedKind},
-    proof::Binding,
-    session::reported,
-};
+use super::{flow::Need, proof::Binding, session::reported};
 use crate::client::HttpTarget;
 use bowline_auth::{
-    Challenge, ClientAuth, ClientId, ClientOrigin, Error, Issuer, Resource, Scheme, Scopes, TokenSet,
+    Challenge, ClientAuth, ClientId, ClientOrigin, Error, Issuer, Resource, Scheme, Scopes, Secret, TokenSet,
 };
 use bowline_client::Result;
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{StatusCode, header};
 
 /// A login that is stored: everything but its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,21 +52,8 @@ impl HttpTarget {
     /// The challenge of the server is obtained with a request without credentials.
     pub async fn log_in(&self) -> Result<Account> {
         let session = self.session()?;
-        let headers = HeaderMap::from_iter([
-            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-            (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
-        ]);
-        let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
-        let answer = self.probe(Method::POST, headers, ping).await;
-        let answer = answer.map_err(|error| bowline_client::Error::unreachable(error.to_string()))?;
-        let mut need = Need {
-            announced: None,
-            scopes: None,
-            stale: None,
-            kind: NeedKind::Login,
-            may_ask: true,
-            binding: Binding::Unbound,
-        };
+        let answer = self.ping_without_credentials().await?;
+        let mut need = Need::login();
         if answer.status == StatusCode::UNAUTHORIZED {
             let lines = answer.headers.get_all(header::WWW_AUTHENTICATE).iter();
             let challenges = Challenge::parse_all(lines.filter_map(|line| line.to_str().ok()));
@@ -84,6 +66,24 @@ impl HttpTarget {
         session.renew(need).await.map_err(reported)?;
         let account = self.account().await?;
         account.ok_or_else(|| reported(Error::store("the login was not stored")))
+    }
+
+    /// Logs in at the configured [issuer](super::Login::issuer) without asking the server, and returns the access token.
+    ///
+    /// For a server that is itself the resource: it signs a user in at its own authorization server, and then verifies the
+    /// token like those of its clients.
+    pub async fn sign_in(&self) -> Result<Secret> {
+        let session = self.session()?;
+        let inner = &session.inner;
+        if inner.issuer.is_none() {
+            return Err(bowline_client::Error::misuse("a login without its server needs `Login::issuer`"));
+        }
+        let need = Need::login();
+        let record = inner.login.store.load(&inner.key).await.map_err(reported)?.unwrap_or_default();
+        inner.log_in(None, record, &need).await.map_err(reported)?;
+        let tokens = inner.tokens().await.map_err(reported)?;
+        let tokens = tokens.ok_or_else(|| reported(Error::store("the login was not kept")))?;
+        Ok(tokens.access_token.clone())
     }
 
     /// Returns the login that is stored for this server, if there is one.

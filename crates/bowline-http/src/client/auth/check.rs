@@ -5,7 +5,7 @@ use super::{
     fetch::run,
     session::{now, reported},
 };
-use crate::client::HttpTarget;
+use crate::client::{HttpTarget, PostAnswer};
 use bowline_auth::{
     Challenge, Error, Issuer, ProtectedResource, ResourceDiscovery, ServerDiscovery, ServerMetadata,
 };
@@ -35,19 +35,24 @@ pub struct AuthorizationCheck {
 }
 
 impl HttpTarget {
-    /// Examines how the server announces its authorization. Sends no tokens, registers no client and asks nobody. `None` if
-    /// the server answers without a token.
-    ///
-    /// The target needs a [login](Self::login).
-    pub async fn check_authorization(&self) -> Result<Option<AuthorizationCheck>> {
-        let session = self.session()?;
+    /// Sends a request without credentials, which a protected server answers with its challenge.
+    pub(super) async fn ping_without_credentials(&self) -> Result<PostAnswer> {
         let headers = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
         ]);
         let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
         let answer = self.probe(Method::POST, headers, ping).await;
-        let answer = answer.map_err(|error| bowline_client::Error::unreachable(error.to_string()))?;
+        answer.map_err(|error| bowline_client::Error::unreachable(error.to_string()))
+    }
+
+    /// Examines how the server announces its authorization. Sends no tokens, registers no client and asks nobody. `None` if
+    /// the server answers without a token.
+    ///
+    /// The target needs a [login](Self::login).
+    pub async fn check_authorization(&self) -> Result<Option<AuthorizationCheck>> {
+        let session = self.session()?;
+        let answer = self.ping_without_credentials().await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(None);
         }

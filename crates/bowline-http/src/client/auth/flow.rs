@@ -42,6 +42,18 @@ pub(super) enum NeedKind {
 }
 
 impl Need {
+    /// A login that the user asked for.
+    pub(super) fn login() -> Self {
+        Self {
+            announced: None,
+            scopes: None,
+            stale: None,
+            kind: NeedKind::Login,
+            may_ask: true,
+            binding: Binding::Unbound,
+        }
+    }
+
     /// A token that is about to expire.
     pub(super) fn before_expiry(tokens: &TokenSet) -> Self {
         Self {
@@ -195,7 +207,7 @@ impl Inner {
     }
 
     /// Sends the user to the authorization server and exchanges the code.
-    async fn log_in(
+    pub(super) async fn log_in(
         self: &Arc<Self>,
         found: Option<ProtectedResource>,
         mut record: Record,

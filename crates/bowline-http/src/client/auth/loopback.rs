@@ -188,7 +188,7 @@ async fn serve(
             break Answer::Error(Status::TooLong);
         }
         if let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") {
-            break judge(head.get(..end).unwrap_or_default(), authority, is_response);
+            break evaluate(head.get(..end).unwrap_or_default(), authority, is_response);
         }
         if stream.read_buf(&mut head).await? == 0 {
             return Ok(None);
@@ -245,7 +245,7 @@ impl Status {
     }
 }
 
-fn judge(head: &[u8], authority: &str, is_response: &IsResponse) -> Answer {
+fn evaluate(head: &[u8], authority: &str, is_response: &IsResponse) -> Answer {
     let Ok(head) = std::str::from_utf8(head) else { return Answer::Error(Status::BadRequest) };
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');

@@ -11,7 +11,7 @@ fn has_state(target: &str) -> bool {
 
 fn check(request: &str, expected: &Answer) {
     let head = request.replace('\n', "\r\n");
-    assert_eq!(&judge(head.as_bytes(), "127.0.0.1:8976", &has_state), expected, "{request}");
+    assert_eq!(&evaluate(head.as_bytes(), "127.0.0.1:8976", &has_state), expected, "{request}");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn v64_only_requests_to_the_own_host_and_path_are_answered() {
     ] {
         check(&format!("{line}\nHost: 127.0.0.1:8976"), &Answer::Error(status));
     }
-    assert_eq!(judge(&[0xFF], "a", &has_state), Answer::Error(Status::BadRequest));
+    assert_eq!(evaluate(&[0xFF], "a", &has_state), Answer::Error(Status::BadRequest));
 }
 
 /// Sends a request and returns the whole reply.

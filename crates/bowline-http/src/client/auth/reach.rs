@@ -67,7 +67,8 @@ impl LearnedHosts {
         self.trusted.iter().any(|trusted| trusted == host)
     }
 
-    /// Checks the host of a URL by its spelling. With a proxy, which resolves names itself, this is the only check.
+    /// Checks the host of a URL by its spelling. With a proxy, which resolves names itself, the only other check is whether this
+    /// machine resolves the name to a refused address.
     pub(crate) fn check(&self, url: &str) -> Result<(), String> {
         let host = host_of(url);
         if self.is_trusted(&host) {
@@ -113,7 +114,8 @@ impl Resolve for LearnedHosts {
             let addresses = self.lookup.resolve(host, port).await?;
             if !self.is_trusted(&plain(host).to_ascii_lowercase()) {
                 for address in &addresses {
-                    self.check_address(host, address.ip()).map_err(io::Error::other)?;
+                    self.check_address(host, address.ip())
+                        .map_err(|reason| io::Error::new(io::ErrorKind::PermissionDenied, reason))?;
                 }
             }
             Ok(addresses)

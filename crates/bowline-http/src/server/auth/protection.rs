@@ -98,6 +98,11 @@ impl Protection {
         }
     }
 
+    /// Returns the URL that tokens must be issued for.
+    pub fn resource(&self) -> &str {
+        &self.shared.parts.resource
+    }
+
     /// Returns the path of the metadata document (RFC 9728), for the route of [`metadata`](Self::metadata).
     pub fn metadata_path(&self) -> &str {
         &self.shared.metadata_path

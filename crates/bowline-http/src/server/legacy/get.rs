@@ -33,7 +33,9 @@ pub(in crate::server) async fn get(
     #[cfg(feature = "store")]
     if let Some(stored) = session.as_stored() {
         let is_standing = name.ends_with(".0");
-        if !is_standing && session.stream(name).is_none() {
+        // Another process runs the call, or the store has events that it has not confirmed to this one.
+        let last = after.unwrap_or_default();
+        if !is_standing && session.stream(name).is_none_or(|stream| !stream.goes_on_after(last)) {
             return match stored.follow(shared, session, name, after.unwrap_or_default()).await {
                 Ok(Some(reader)) => reply::stream(Body::session(within(reader, time))),
                 Ok(None) => lost(),

@@ -33,7 +33,7 @@ pub(in crate::server) async fn open(
     if shared.options.sealed_sessions {
         return open_sealed(shared, parts, principal, frame).await;
     }
-    if !Sessions::has_room(shared, principal.as_ref()) {
+    if !Sessions::has_space(shared, principal.as_ref()) {
         return reply::later("too many sessions are open");
     }
     #[cfg(feature = "store")]
@@ -88,7 +88,7 @@ pub(in crate::server) async fn post(
     parts: &mut Parts,
     frame: Frame,
 ) -> Response<Body> {
-    let in_use = session.use_it();
+    let in_use = session.mark_in_use();
     let stream = session.new_stream();
     let sink: Arc<dyn Sink> = Arc::clone(&stream) as _;
     let extensions = extensions(parts, Some(Arc::clone(&session.id)));

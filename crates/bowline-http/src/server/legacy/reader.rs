@@ -61,7 +61,7 @@ impl Reader {
         keep_alive: Duration,
     ) -> Option<Self> {
         let turn = stream.attach(after)?;
-        let (session, in_use) = (Arc::clone(session), session.use_it());
+        let (session, in_use) = (Arc::clone(session), session.mark_in_use());
         let silence = Box::pin(sleep(keep_alive));
         Some(Self {
             session,
@@ -136,7 +136,7 @@ impl Reader {
         let mut next = self.stream.next(self.turn, self.next, context.waker());
         if self.stream.number == 0 && next == Next::Wait {
             // Only after the waker is registered, so that new notifications wake the reader.
-            self.session.conversation.write_news(&*self.stream);
+            self.session.conversation.write_notifications(&*self.stream);
             next = self.stream.next(self.turn, self.next, context.waker());
         }
         match next {

@@ -237,7 +237,7 @@ impl Session {
         if poll_once(&mut call).await.is_ready() {
             return;
         }
-        let in_use = self.use_it();
+        let in_use = self.mark_in_use();
         let mut calls = self.calls();
         // Nobody would end it any more: see `end`.
         if self.is_over() {
@@ -252,7 +252,7 @@ impl Session {
     }
 
     /// Completes when no call is running.
-    pub(super) fn quiet(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
+    pub(super) fn wait_until_idle(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         let session = Arc::clone(self);
         poll_fn(move |context| {
             if let Some(calls) = &mut *session.calls() {
@@ -263,7 +263,7 @@ impl Session {
     }
 
     /// Marks the session as in use until the guard is dropped.
-    pub(super) fn use_it(self: &Arc<Self>) -> InUse {
+    pub(super) fn mark_in_use(self: &Arc<Self>) -> InUse {
         self.busy.fetch_add(1, Ordering::AcqRel);
         InUse(Arc::clone(self))
     }
@@ -387,7 +387,7 @@ impl Known {
         Some(Arc::clone(&oldest.id))
     }
 
-    fn has_room(&self, options: &HttpOptions, user: Option<&Arc<str>>) -> bool {
+    fn has_space(&self, options: &HttpOptions, user: Option<&Arc<str>>) -> bool {
         let full = self.full(options, user);
         full.is_none_or(|full| self.evictable(options, full, user).is_some())
     }
@@ -442,9 +442,9 @@ impl Sessions {
     }
 
     /// Returns whether the limits allow one more session, in total and for the user of this principal.
-    pub(super) fn has_room(shared: &Shared, principal: Option<&Arc<str>>) -> bool {
+    pub(super) fn has_space(shared: &Shared, principal: Option<&Arc<str>>) -> bool {
         let user = principal.map(user_of);
-        shared.sessions.known().has_room(&shared.options, user.as_ref())
+        shared.sessions.known().has_space(&shared.options, user.as_ref())
     }
 
     /// Makes a session known, and ends the one that has been idle longest if there are too many, altogether or of its
@@ -459,8 +459,8 @@ impl Sessions {
             let Some(oldest) = oldest else { break };
             evicted.push(oldest);
         }
-        let has_room = known.full(options, user).is_none();
-        if has_room {
+        let has_space = known.full(options, user).is_none();
+        if has_space {
             known.insert(session);
             if !std::mem::replace(&mut known.sweeping, true) {
                 tokio::spawn(sweep(Arc::downgrade(shared)));
@@ -470,7 +470,7 @@ impl Sessions {
         for session in evicted {
             session.end();
         }
-        has_room
+        has_space
     }
 
     /// Makes a copy of a stored session known. If another request was faster, returns its copy. `None` if there are too many.

@@ -15,9 +15,9 @@ use http::{Response, StatusCode, request::Parts};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// Opens a session and its stream, which first tells where to send messages.
+/// Opens a session and its stream, whose first event names the URL for messages.
 ///
-/// After `time` it takes no more news, and ends when the calls that run then are done.
+/// After `time` it sends no more notifications, and ends when the calls that run then are done.
 pub(in crate::server) fn stream_2024(
     shared: &Arc<Shared>,
     principal: Option<Arc<str>>,
@@ -38,13 +38,13 @@ pub(in crate::server) fn stream_2024(
     match reader {
         Some(reader) => {
             // Responses of its calls arrive here, so during shutdown it ends after them.
-            let (ending, quiet) = (shared.ending(), session.quiet());
+            let (ending, idle) = (shared.ending(), session.wait_until_idle());
             let reader = reader.only_one(shared).opening(opening.into()).until(async move {
                 match time {
                     Some(time) => drop(timeout(time, ending).await),
                     None => ending.await,
                 }
-                quiet.await;
+                idle.await;
             });
             reply::stream(Body::session(reader))
         }

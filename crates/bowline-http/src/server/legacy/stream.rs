@@ -1,7 +1,7 @@
 //! The events of one stream, retained so that a reader can resume it.
 
 use super::log::{EventLog, EventStore};
-use crate::server::retention::{EVENT_OVERHEAD, Keeps, Retention, Shed};
+use crate::server::retention::{EVENT_OVERHEAD, EventBuffer, Eviction, Retention};
 use bowline_server::transport::Sink;
 use bytes::Bytes;
 use std::{
@@ -241,8 +241,7 @@ impl Stream {
     /// follows it is no longer kept.
     pub(super) fn attach(&self, after: u64) -> Option<u64> {
         let mut state = self.state();
-        let (first, kept) = (state.first(), state.len() as u64);
-        if after > first + kept - 1 || after + 1 < first {
+        if !state.goes_on_after(after) {
             return None;
         }
         state.readers += 1;
@@ -257,9 +256,15 @@ impl Stream {
         Some(reader)
     }
 
+    /// Returns whether a reader that knows the events up to this one can read on.
+    #[cfg(feature = "store")]
+    pub(super) fn goes_on_after(&self, number: u64) -> bool {
+        self.state().goes_on_after(number)
+    }
+
     /// Sends the reader away, because another process serves the stream now.
     #[cfg(feature = "store")]
-    pub(in crate::server) fn displace(&self) {
+    pub(in crate::server) fn end_reader(&self) {
         let mut state = self.state();
         state.readers += 1;
         state.is_read = false;
@@ -401,7 +406,7 @@ impl Stream {
             let (waiting, waiting_bytes) = state.waiting();
             if 2 * (waiting + 1) > events
                 || 2 * (waiting_bytes + event.len()) > bytes
-                || !self.source.retention.has_room(event.len() + EVENT_OVERHEAD)
+                || !self.source.retention.has_space(event.len() + EVENT_OVERHEAD)
             {
                 return;
             }
@@ -444,13 +449,13 @@ impl Stream {
     }
 }
 
-impl Keeps for Stream {
-    fn shed(&self, which: Shed) {
+impl EventBuffer for Stream {
+    fn evict(&self, which: Eviction) {
         let mut state = self.state();
         let until = match which {
-            Shed::Delivered => state.delivered,
-            Shed::Unread if state.is_read => return,
-            Shed::Unread | Shed::All => u64::MAX,
+            Eviction::Delivered => state.delivered,
+            Eviction::Unread if state.is_read => return,
+            Eviction::Unread | Eviction::All => u64::MAX,
         };
         let until = until.saturating_sub(state.offset);
         if let Some(log) = &mut state.log {
@@ -498,6 +503,11 @@ impl State {
         self.offset + self.log.as_ref().map_or(1, |log| log.first())
     }
 
+    fn goes_on_after(&self, number: u64) -> bool {
+        let first = self.first();
+        (first..=first + self.len() as u64).contains(&number.saturating_add(1))
+    }
+
     fn len(&self) -> usize {
         self.log.as_ref().map_or(0, |log| log.len())
     }
@@ -524,7 +534,7 @@ impl Sink for Stream {
         }
     }
 
-    fn hang_up(&self) {
+    fn close_stream(&self) {
         if !self.returning {
             return;
         }
@@ -538,91 +548,5 @@ impl Sink for Stream {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{super::log::MemoryEvents, *};
-
-    fn stream() -> Stream {
-        let bounds = Bounds { events: 3, bytes: 1000 };
-        let retention = Arc::new(Retention::new(usize::MAX));
-        let session = "s".into();
-        let source = Source { store: Arc::new(MemoryEvents), session, bounds, retention, prefix: None };
-        Stream::new(1, source, true)
-    }
-
-    fn read(stream: &Stream, reader: u64, from: u64) -> Vec<String> {
-        let mut seen = Vec::new();
-        let mut number = from;
-        while let Next::Event(at, event) = stream.next(reader, number, Waker::noop()) {
-            seen.push(format!("{at}:{}", String::from_utf8_lossy(&event)));
-            number += 1;
-        }
-        seen
-    }
-
-    #[test]
-    fn a_reader_resumes_after_its_last_event() {
-        let stream = stream();
-        for event in ["a", "b", "c"] {
-            stream.push(event.as_bytes());
-        }
-        let first = stream.attach(0).unwrap();
-        assert_eq!(read(&stream, first, 1), ["1:a", "2:b", "3:c"]);
-        let again = stream.attach(2).unwrap();
-        assert_eq!(read(&stream, again, 3), ["3:c"]);
-        // Ends the older reader.
-        assert_eq!(stream.next(first, 4, Waker::noop()), Next::End);
-        assert_eq!(stream.next(again, 4, Waker::noop()), Next::Wait);
-        stream.finish();
-        assert_eq!(stream.next(again, 4, Waker::noop()), Next::End);
-    }
-
-    #[test]
-    fn retained_events_are_limited_and_a_gap_is_noticed() {
-        let stream = stream();
-        for event in ["a", "b", "c", "d", "e"] {
-            stream.push(event.as_bytes());
-        }
-        assert_eq!(stream.attach(0), None);
-        assert_eq!(stream.attach(1), None);
-        let reader = stream.attach(2).unwrap();
-        assert_eq!(read(&stream, reader, 3), ["3:c", "4:d", "5:e"]);
-    }
-
-    #[cfg(feature = "store")]
-    #[tokio::test]
-    async fn events_are_read_only_after_they_are_stored() {
-        let stream = stream();
-        stream.push(b"a");
-        assert!(stream.stage() && !stream.stage());
-        stream.push(b"b");
-        let reader = stream.attach(0).unwrap();
-        assert_eq!(read(&stream, reader, 1), [""; 0]);
-        let batch = stream.next_batch().await.unwrap();
-        assert_eq!((batch.events.len(), batch.is_last), (2, false));
-        stream.publish(batch);
-        assert_eq!(read(&stream, reader, 1), ["1:a", "2:b"]);
-        // Without the store, events go on without ids.
-        stream.go_live();
-        stream.push(b"c");
-        stream.finish();
-        assert!(stream.is_finished());
-        let batch = stream.next_batch().await.unwrap();
-        assert!(batch.is_last);
-        stream.publish(batch);
-        assert_eq!(read(&stream, reader, 3), ["3:c"]);
-        assert!(stream.has_id(2) && !stream.has_id(3));
-        assert_eq!(stream.next(reader, 4, Waker::noop()), Next::End);
-        assert!(stream.next_batch().await.is_none());
-    }
-
-    #[test]
-    fn droppable_lines_do_not_displace_required_ones() {
-        let stream = stream();
-        for event in ["a", "b", "c"] {
-            stream.push(event.as_bytes());
-        }
-        stream.offer(b"progress");
-        let reader = stream.attach(0).unwrap();
-        assert_eq!(read(&stream, reader, 1), ["1:a", "2:b", "3:c"]);
-    }
-}
+#[path = "stream_tests.rs"]
+mod tests;

@@ -56,7 +56,8 @@ impl RemoteAnswers for Answers {
     fn open<'a>(&'a self, id: &'a Id) -> BoxFuture<'a, Result<(), RpcError>> {
         Box::pin(async move {
             let key = self.key(id).ok_or_else(unavailable)?;
-            let put = Put::create(key, OPEN, self.limit.saturating_add(MARGIN)).relaxed();
+            // Not relaxed: a store that lost the question would ignore its answer, and the call would wait in vain.
+            let put = Put::create(key, OPEN, self.limit.saturating_add(MARGIN));
             match self.node.records().put(put).await {
                 // The id was never used before, so a conflict is an earlier attempt.
                 Ok(_) | Err(PutError::Conflict | PutError::NotHeld) => Ok(()),
@@ -103,24 +104,31 @@ impl RemoteAnswers for Answers {
     }
 }
 
+/// How often an answer is written while others write the record of its question.
+const ATTEMPTS: usize = 8;
+
 /// Stores the answer to a question that another copy of the session asked. An answer to nothing is ignored.
 pub(super) async fn store(node: &Node, session: &str, id: &Id, answer: Answer) -> Result<(), PutError> {
     let Some(key) = key(session, id) else { return Ok(()) };
-    let Some(record) = node.records().get(std::slice::from_ref(&key)).await?.pop().flatten() else {
-        return Ok(());
-    };
-    if record.value != OPEN {
-        return Ok(());
-    }
     let answer = match answer {
         Ok(result) => StoredAnswer { result: Some(result), error: None },
         Err(error) => StoredAnswer { result: None, error: Some(error) },
     };
     let value = serde_json::to_vec(&answer).unwrap_or_default();
-    match node.records().put(Put::update(key.clone(), value, record.version)).await {
-        // Somebody answered it meanwhile, or the call stopped waiting.
-        Ok(_) | Err(PutError::Conflict | PutError::NotHeld) => {}
-        Err(error) => return Err(error),
+    for _ in 0..ATTEMPTS {
+        let Some(record) = node.records().get(std::slice::from_ref(&key)).await?.pop().flatten() else {
+            // The call stopped waiting.
+            return Ok(());
+        };
+        if record.value != OPEN {
+            return Ok(());
+        }
+        match node.records().put(Put::update(key.clone(), value.clone(), record.version)).await {
+            Ok(_) => break,
+            // Somebody answered it meanwhile, or the question was sealed again with another key: the next read tells.
+            Err(PutError::Conflict | PutError::NotHeld) => {}
+            Err(error) => return Err(error),
+        }
     }
     node.announce_key(key.as_str());
     Ok(())

@@ -91,7 +91,7 @@ struct Changes {
 }
 
 impl Listener for Changes {
-    fn hear(&self, change: &Change) {
+    fn on_change(&self, change: &Change) {
         if FROM_OTHERS.get() {
             return;
         }
@@ -245,7 +245,7 @@ impl Node {
         principal: Option<&Arc<str>>,
     ) -> Result<Arc<Session>, Box<Response<Body>>> {
         self.start(shared);
-        match self.has_room(&shared.options, principal.map(AsRef::as_ref)).await {
+        match self.has_space(&shared.options, principal.map(AsRef::as_ref)).await {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(reply::later("too many sessions are open"))),
             Err(error) => return Err(unavailable(&error)),
@@ -344,7 +344,7 @@ impl Node {
 
     /// Returns whether a principal may have one more session. If not, the one that was not used for longest is ended, if it
     /// was not used for a while.
-    async fn has_room(&self, options: &HttpOptions, principal: Option<&str>) -> Result<bool, StoreError> {
+    async fn has_space(&self, options: &HttpOptions, principal: Option<&str>) -> Result<bool, StoreError> {
         let limit = match principal {
             Some(_) => options.max_sessions_per_principal,
             None => options.max_anonymous_sessions.min(options.max_sessions),
@@ -366,10 +366,10 @@ impl Node {
             return Ok(true);
         }
         let count = self.records().count(&group).await?;
-        let has_room = count < limit || self.evict(&group, options.session_idle).await?;
+        let has_space = count < limit || self.evict(&group, options.session_idle).await?;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.insert(group, (Instant::now(), count.saturating_add(1)));
-        Ok(has_room)
+        Ok(has_space)
     }
 
     async fn evict(&self, group: &Group, idle: Duration) -> Result<bool, StoreError> {
@@ -427,16 +427,16 @@ impl Drop for Waiter {
 async fn listen(
     node: Weak<Node>,
     shared: Weak<Shared>,
-    mut heard: std::pin::Pin<Box<dyn futures_core::Stream<Item = Heard> + Send>>,
+    mut hints: std::pin::Pin<Box<dyn futures_core::Stream<Item = Heard> + Send>>,
 ) {
-    while let Some(heard) = poll_fn(|context| heard.as_mut().poll_next(context)).await {
+    while let Some(hint) = poll_fn(|context| hints.as_mut().poll_next(context)).await {
         let (Some(node), Some(shared)) = (node.upgrade(), shared.upgrade()) else { return };
-        let Heard::Message(message) = heard else {
+        let Heard::Message(message) = hint else {
             // Hints were lost: nothing that is known is certain any more.
             node.wake_all();
             for session in shared.sessions.copies(|_, _| true) {
                 if let Some(stored) = session.as_stored() {
-                    stored.doubt();
+                    stored.mark_stale();
                 }
             }
             continue;
@@ -448,7 +448,7 @@ async fn listen(
             Some(Hint::Session(digest)) => {
                 for session in shared.sessions.copies(|_, stored| *stored.digest == *digest) {
                     let Some(stored) = session.as_stored() else { continue };
-                    stored.doubt();
+                    stored.mark_stale();
                     // One that runs something is not looked at by the next request only.
                     if session.is_busy() {
                         let (session, shared) = (Arc::clone(&session), Arc::clone(&shared));

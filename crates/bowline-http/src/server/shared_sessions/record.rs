@@ -60,7 +60,7 @@ impl SessionRecord {
     }
 }
 
-/// Names a principal, or that there is none, without telling who it is.
+/// Names a principal, or that there is none, without revealing it.
 pub(super) fn owner(principal: Option<&str>) -> String {
     let presence: &[u8] = if principal.is_some() { b"known" } else { b"unknown" };
     hex(&digest(&[b"session owner", presence, principal.unwrap_or_default().as_bytes()]))

@@ -82,7 +82,7 @@ impl Stored {
     }
 
     /// Reads the record before the next use.
-    pub(super) fn doubt(&self) {
+    pub(super) fn mark_stale(&self) {
         self.known().checked = None;
     }
 
@@ -109,11 +109,11 @@ impl Stored {
             return Ok(true);
         }
         let Some((record, version)) = self.read().await? else { return Ok(false) };
-        self.take_over(session, record, version);
+        self.apply_record(session, record, version);
         Ok(true)
     }
 
-    fn take_over(&self, session: &Session, record: SessionRecord, version: Version) {
+    fn apply_record(&self, session: &Session, record: SessionRecord, version: Version) {
         let (standing, state) = (record.standing.clone(), record.state.clone());
         let mut known = self.known();
         let before = known.found.replace((record, version)).and_then(|(before, _)| before.standing);
@@ -126,11 +126,11 @@ impl Stored {
         }
         let is_mine = |holder: &Option<String>| holder.as_deref() == Some(&*self.prefix);
         if is_mine(&before) && standing.is_some() && !is_mine(&standing) {
-            session.get_stream.displace();
+            session.get_stream.end_reader();
         }
         if before.is_some() && !is_mine(&before) && standing.is_none() {
             // The client was notified of everything so far by another process.
-            session.conversation.forget_news();
+            session.conversation.forget_changes();
         }
     }
 
@@ -173,7 +173,7 @@ impl Stored {
             Ok(true) => Ok(()),
             Ok(false) => Err(Box::new(reply::no_session())),
             Err(error) => {
-                self.doubt();
+                self.mark_stale();
                 Err(unavailable(&error))
             }
         }
@@ -274,7 +274,7 @@ impl Stored {
     pub(super) fn cancel(session: &Session, id: &Id) {
         let params = CancelledParams::new().request_id(id.clone());
         let frame = envelope::parse(&bowline_proto::encode::notify(Method::Cancelled, &params));
-        session.conversation.accept(frame, &(Arc::new(Nowhere) as Arc<dyn Sink>), &Extensions::new());
+        session.conversation.accept(frame, &(Arc::new(DiscardSink) as Arc<dyn Sink>), &Extensions::new());
     }
 
     /// Stores the events of a stream before they are sent, from its beginning.
@@ -341,7 +341,7 @@ impl Stored {
                 && self.node.is_alive(holder).await.unwrap_or(false)
             {
                 // It notified the client so far.
-                session.conversation.forget_news();
+                session.conversation.forget_changes();
             }
         }
         drop(writing);
@@ -428,9 +428,9 @@ impl Drop for Aborting {
 }
 
 /// Takes nothing: a cancellation is not answered.
-struct Nowhere;
+struct DiscardSink;
 
-impl Sink for Nowhere {
+impl Sink for DiscardSink {
     fn write(&self, write: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
         write(&mut Vec::new());
     }

@@ -81,7 +81,8 @@ impl StreamLog {
         let header = Header { requests: requests.to_vec() };
         let value = serde_json::to_vec(&header).unwrap_or_default();
         let Ok(key) = self.key(0) else { return false };
-        let put = Put::create(key, value, self.ttl).group(self.group.clone()).relaxed();
+        // Not relaxed, unlike the events: whoever resumes the stream of a store that lost some is told so by the beginning.
+        let put = Put::create(key, value, self.ttl).group(self.group.clone());
         match self.node.records().put(put).await {
             Ok(_) => true,
             Err(error) => {

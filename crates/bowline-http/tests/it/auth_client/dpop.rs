@@ -281,6 +281,21 @@ fn check_proofs(seen: &[Seen], base: &str) -> String {
     keys.into_iter().next().unwrap()
 }
 
+/// Logs in for bound tokens, and returns what must not be seen: tokens and proofs.
+pub(super) async fn secrets_of_bound_tokens() -> Vec<String> {
+    let world = World::new(|protect| protect.dpop(Dpop::Required).dpop_nonces()).await;
+    world.state().token_nonce = true;
+    let client = world.connect(world.login()).await.unwrap();
+    assert_eq!(client.call("list", ()).await.unwrap().text(), "none");
+    let mut seen = world.authorized();
+    seen.extend(world.seen("/as/token"));
+    let tokens = seen.iter().filter_map(|seen| seen.authorization.as_ref()?.split(' ').nth(1));
+    tokens
+        .chain(seen.iter().flat_map(|seen| seen.proofs.iter().map(String::as_str)))
+        .map(str::to_owned)
+        .collect()
+}
+
 // proves: XDPOP-01, XDPOP-02
 #[tokio::test]
 async fn every_request_has_a_fresh_proof() {

@@ -5,6 +5,7 @@ use bowline_auth::BoxFuture;
 use bowline_http::auth::{
     Error, Event, Lenient, Login, MemoryStore, Record, Secret, Store, StoreKey, StoreLock,
 };
+use std::fmt::Write as _;
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -285,6 +286,69 @@ async fn v58_a_server_that_refuses_every_token_gets_one_login() {
 }
 
 #[tokio::test]
+async fn a_token_endpoint_that_moved_is_found_by_a_refresh() {
+    let world = World::new().await;
+    let store = MemoryStore::new();
+    let client = world.connect(world.login().store(store.clone())).await.unwrap();
+    let moved = format!("{}/one/v2/token", world.base);
+    world.state().metadata.insert("token_endpoint".into(), moved.into());
+    world.state().gone = Some("/one/token".into());
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.count("POST", "/one/v2/token"), 1);
+    let asked = world.count("POST", "/one/token");
+    // The new URL is stored.
+    world.revoke_all();
+    let client = world.connect(Login::stored().store(store)).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!((world.count("POST", "/one/v2/token"), world.count("POST", "/one/token")), (2, asked));
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1, "the user is not asked");
+}
+
+#[tokio::test]
+async fn v58_a_token_endpoint_that_is_gone_is_asked_twice_and_the_refresh_token_is_kept() {
+    let world = World::new().await;
+    let store = MemoryStore::new();
+    let client = world.connect(world.login().store(store.clone())).await.unwrap();
+    world.state().gone = Some("/one/token".into());
+    world.revoke_all();
+    let before = world.grants("refresh_token");
+    let stored = Login::stored().store(store.clone());
+    let error = world.connect(stored.clone()).await.unwrap_err();
+    assert!(error.is_authorization(), "{error}");
+    assert_eq!(
+        world.grants("refresh_token"),
+        before + 2,
+        "with the known URL, and with that of the metadata"
+    );
+    world.state().gone = None;
+    assert!(world.connect(stored).await.is_ok());
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1);
+    drop(client);
+}
+
+#[tokio::test]
+async fn v58_an_authorization_server_that_is_overloaded_does_not_end_the_login() {
+    for status in [429, 500, 502, 503] {
+        let world = World::new().await;
+        let store = MemoryStore::new();
+        let client = world.connect(world.login().store(store.clone())).await.unwrap();
+        world.state().refresh_status = Some(status);
+        world.revoke_all();
+        let before = world.grants("refresh_token");
+        let stored = Login::stored().store(store);
+        let error = world.connect(stored.clone()).await.unwrap_err();
+        assert!(!error.to_string().contains("canary"), "{error}");
+        assert_eq!(world.grants("refresh_token"), before + 1, "{status}: it is not asked again and again");
+        // The refresh token was kept, and works when the server does.
+        world.state().refresh_status = None;
+        assert!(world.connect(stored).await.is_ok(), "{status}");
+        assert_eq!(world.visits.load(Ordering::SeqCst), 1, "{status}: the user is not asked");
+        drop(client);
+    }
+}
+
+#[tokio::test]
 async fn v57_secrets_are_in_no_error_and_no_debug_output() {
     let world = World::new().await;
     let store = MemoryStore::new();
@@ -297,4 +361,73 @@ async fn v57_secrets_are_in_no_error_and_no_debug_output() {
     let login = world.login().client("app", "secret-canary");
     let shown = format!("{error} {error:?} {target:?} {store:?} {login:?} {client:?}");
     assert!(!shown.contains("canary"), "{shown}");
+}
+
+/// Checks that a login works, also after its token was refused and after its refresh was refused, and that it needs another
+/// scope.
+async fn use_login(world: &World, login: Login) -> String {
+    let target = world.target(login);
+    let mut shown = format!("{target:?}");
+    let client = bowline_client::Client::connect(target.clone()).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    world.state().call_scope = Some("write".into());
+    if let Err(error) = client.call("t", ()).await {
+        let _ = write!(shown, "{error} {error:?}");
+    }
+    {
+        let mut state = world.state();
+        state.call_scope = None;
+        state.refresh_status = Some(400);
+        state.refuse_assertions = true;
+        state.refuse_all = Some(401);
+    }
+    let error = client.call("t", ()).await.unwrap_err();
+    let _ = write!(shown, "{error} {error:?} {client:?}");
+    let out = target.log_out().await;
+    {
+        let mut state = world.state();
+        (state.refresh_status, state.refuse_assertions, state.refuse_all) = (None, false, None);
+    }
+    shown + &format!("{out:?}")
+}
+
+#[tokio::test]
+async fn v57_no_secret_is_logged_at_any_level() {
+    let (log, _guard) = bowline_testing::Log::start();
+    let world = World::new().await;
+    let issuer = format!("{}/one", world.base);
+    let canary = |text: &'static str| move || std::future::ready(Ok::<_, String>(Secret::new(text)));
+    let key = bowline_auth::jose::SigningKey::generate_es256().unwrap();
+    let idp = format!("{}/idp/token", world.base);
+    let logins = [
+        ("code flow", world.login().client("app", "secret-canary")),
+        ("public client", world.login()),
+        ("device", Login::device(|_| {})),
+        ("machine", Login::machine("reporter", "secret-canary").issuer(&issuer)),
+        ("key", Login::machine_with_key("reporter", key).issuer(&issuer)),
+        ("workload", Login::workload(canary("platform-canary")).issuer(&issuer)),
+        (
+            "enterprise",
+            Login::enterprise(idp, canary("id-token-canary")).client("app", "secret-canary").issuer(&issuer),
+        ),
+    ];
+    for (kind, login) in logins {
+        let logged = log.lines().len();
+        let shown = use_login(&world, login).await;
+        assert!(!shown.contains("canary"), "{kind}: {shown}");
+        assert!(log.lines().len() > logged, "{kind}: nothing was logged");
+    }
+    let bound = super::dpop::secrets_of_bound_tokens().await;
+    assert!(bound.len() > 4, "{bound:?}");
+    assert!(world.grants("refresh_token") > 0 && world.count("POST", "/one/revoke") > 0);
+    let lines = log.lines();
+    for expected in ["logged in at", "refreshed the token", "refused to refresh", "DEBUG"] {
+        assert!(lines.iter().any(|line| line.contains(expected)), "{expected} is not in {lines:#?}");
+    }
+    for line in lines {
+        assert!(!line.contains("canary"), "{line}");
+        assert!(!bound.iter().any(|secret| line.contains(secret.as_str())), "{line}");
+    }
 }

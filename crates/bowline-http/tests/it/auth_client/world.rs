@@ -13,6 +13,7 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -71,6 +72,12 @@ pub(crate) struct State {
     /// The path whose response never ends. Its first request pauses the clock, so that time passes at once.
     pub(crate) stalled: Option<String>,
     pub(crate) is_paused: bool,
+    /// The path whose response comes one byte per second. Its first request pauses the clock, too.
+    pub(crate) dripping: Option<String>,
+    /// Paths that respond with these bytes, compressed with gzip.
+    pub(crate) compressed: HashMap<String, Vec<u8>>,
+    /// The path that does not exist any more.
+    pub(crate) gone: Option<String>,
     /// What token requests of a device are refused with, the first one last.
     pub(crate) device_errors: Vec<&'static str>,
     issued: usize,
@@ -184,9 +191,32 @@ impl World {
             }
             return std::future::pending().await;
         }
+        if self.state().dripping.as_deref() == Some(place) {
+            drop(stream.write_all(b"HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n{").await);
+            if !std::mem::replace(&mut self.state().is_paused, true) {
+                tokio::time::pause();
+            }
+            while stream.write_all(b" ").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            return;
+        }
+        let compressed = self.state().compressed.get(place).cloned();
+        if let Some(body) = compressed {
+            let head = format!(
+                "HTTP/1.1 200 X\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n\
+                 Content-Length: {}\r\n\r\n",
+                body.len()
+            );
+            drop(stream.write_all(&[head.as_bytes(), &body].concat()).await);
+            drop(stream.shutdown().await);
+            return;
+        }
+        let is_gone = self.state().gone.as_deref() == Some(place);
         let redirect = self.state().redirects.get(place).cloned();
         let document = self.state().documents.get(place).cloned();
         let (status, extra, body) = match place {
+            _ if is_gone => (404, String::new(), String::new()),
             _ if redirect.is_some() => {
                 (307, format!("Location: {}\r\n", redirect.unwrap_or_default()), String::new())
             }

@@ -1,4 +1,4 @@
-//! What a request without a valid token is told.
+//! Responses to requests without a valid token.
 
 use super::{METADATA, NOW, Script, Session, bearer, call, caller, endpoint, plain_server, protect, text};
 use crate::wire::{Ask, late};
@@ -13,14 +13,14 @@ fn script() -> Script {
 }
 
 /// The status and the challenge of the answer to a request.
-async fn told(endpoint: &HttpService, ask: Ask) -> (u16, String) {
-    let told = ask.send(endpoint).await;
-    let challenge = told.headers.get("www-authenticate").map(|value| value.to_str().unwrap().to_owned());
-    (told.status.as_u16(), challenge.unwrap_or_default())
+async fn response(endpoint: &HttpService, ask: Ask) -> (u16, String) {
+    let response = ask.send(endpoint).await;
+    let challenge = response.headers.get("www-authenticate").map(|value| value.to_str().unwrap().to_owned());
+    (response.status.as_u16(), challenge.unwrap_or_default())
 }
 
 #[tokio::test]
-async fn a_request_without_a_token_is_told_where_to_get_one() {
+async fn a_request_without_a_token_learns_where_to_get_one() {
     // proves: AFLOW-04, ADISC-10, ADISC-11, ADISC-26, ADISC-29, ASEC-12
     let endpoint = endpoint(plain_server(), protect(&script()));
     let challenge = format!("Bearer resource_metadata=\"{METADATA}\", scope=\"notes:read\"");
@@ -37,9 +37,9 @@ async fn a_request_without_a_token_is_told_where_to_get_one() {
         } })),
         Ask::modern("server/discover", json!({})),
     ] {
-        assert_eq!(told(&endpoint, ask).await, expected);
+        assert_eq!(response(&endpoint, ask).await, expected);
     }
-    assert_eq!(told(&endpoint, bearer(call("list"), "good")).await, (200, String::new()));
+    assert_eq!(response(&endpoint, bearer(call("list"), "good")).await, (200, String::new()));
 }
 
 #[tokio::test]
@@ -64,10 +64,14 @@ async fn a_bad_token_is_told_apart_from_none() {
         &format!("Bearer {long}"),
     ] {
         let ask = call("list").header("authorization", header);
-        assert_eq!(told(&endpoint, ask).await, (401, challenge.clone()), "{header:.40}");
+        assert_eq!(response(&endpoint, ask).await, (401, challenge.clone()), "{header:.40}");
     }
     for header in ["Bearer good", "BEARER good", "Bearer  good"] {
-        assert_eq!(told(&endpoint, call("list").header("authorization", header)).await.0, 200, "{header}");
+        assert_eq!(
+            response(&endpoint, call("list").header("authorization", header)).await.0,
+            200,
+            "{header}"
+        );
     }
 }
 
@@ -78,24 +82,24 @@ async fn two_authorization_headers_are_a_bad_request() {
     let ask = bearer(call("list"), "good").also("authorization", "Bearer good");
     let challenge =
         format!("Bearer error=\"invalid_request\", resource_metadata=\"{METADATA}\", scope=\"notes:read\"");
-    assert_eq!(told(&endpoint, ask).await, (400, challenge));
+    assert_eq!(response(&endpoint, ask).await, (400, challenge));
 }
 
 #[tokio::test]
 async fn a_token_that_cannot_be_checked_is_not_valid() {
     let script = script().add("unchecked", Err(Refusal::unavailable("the issuer cannot be reached")));
     let endpoint = endpoint(plain_server(), protect(&script));
-    let told = bearer(call("list"), "unchecked").send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), &told.headers["retry-after"]), (503, &"5".parse().unwrap()));
-    assert!(!told.headers.contains_key("www-authenticate"));
+    let response = bearer(call("list"), "unchecked").send(&endpoint).await;
+    assert_eq!((response.status.as_u16(), &response.headers["retry-after"]), (503, &"5".parse().unwrap()));
+    assert!(!response.headers.contains_key("www-authenticate"));
 }
 
 #[tokio::test]
 async fn v123_a_refusal_does_not_wait_for_the_body() {
     let endpoint = endpoint(plain_server(), protect(&script()));
     let (arrives, body) = late();
-    let told = call("list").send_with(body, &endpoint).await;
-    assert_eq!(told.status, 401);
+    let response = call("list").send_with(body, &endpoint).await;
+    assert_eq!(response.status, 401);
     drop(arrives);
 }
 
@@ -105,8 +109,8 @@ async fn host_and_origin_are_checked_before_the_token() {
     let options = HttpOptions::new().origins(["https://app.example"]).cors().protect(protect(&script));
     let endpoint = HttpService::with_options(plain_server().build().unwrap(), options);
     let good = || bearer(call("list"), "good");
-    assert_eq!(told(&endpoint, good().header("host", "evil.example")).await.0, 403);
-    assert_eq!(told(&endpoint, good().header("origin", "https://evil.example")).await.0, 403);
+    assert_eq!(response(&endpoint, good().header("host", "evil.example")).await.0, 403);
+    assert_eq!(response(&endpoint, good().header("origin", "https://evil.example")).await.0, 403);
     assert_eq!(script.asked(), 0);
     // A page of a listed origin can read the challenge, and its preflight needs no token.
     let refused = call("list").header("origin", "https://app.example").send(&endpoint).await;
@@ -116,7 +120,7 @@ async fn host_and_origin_are_checked_before_the_token() {
     let preflight = Ask::new(Method::OPTIONS)
         .header("origin", "https://app.example")
         .header("access-control-request-method", "POST");
-    assert_eq!(told(&endpoint, preflight).await.0, 204);
+    assert_eq!(response(&endpoint, preflight).await.0, 204);
 }
 
 #[tokio::test]
@@ -125,8 +129,8 @@ async fn skew_of_clocks_is_tolerated_for_a_minute() {
         .add("60", Ok(Arc::new(caller("ada", "notes:read").with_expiry(NOW - 60))))
         .add("61", Ok(Arc::new(caller("ada", "notes:read").with_expiry(NOW - 61))));
     let endpoint = endpoint(plain_server(), protect(&script));
-    assert_eq!(told(&endpoint, bearer(call("list"), "60")).await.0, 200);
-    assert_eq!(told(&endpoint, bearer(call("list"), "61")).await.0, 401);
+    assert_eq!(response(&endpoint, bearer(call("list"), "60")).await.0, 200);
+    assert_eq!(response(&endpoint, bearer(call("list"), "61")).await.0, 401);
 }
 
 #[tokio::test]
@@ -136,14 +140,14 @@ async fn every_request_of_a_session_needs_its_token() {
     let session = Session::open(&endpoint, "2025-11-25", "good").await;
     let list = || session.request(1, "tools/call", &json!({ "name": "list" }));
     for ask in [list(), session.get(), session.with(Ask::new(Method::DELETE))] {
-        assert_eq!(told(&endpoint, ask).await.0, 401);
+        assert_eq!(response(&endpoint, ask).await.0, 401);
     }
     for ask in [list(), session.get()] {
-        assert_eq!(told(&endpoint, bearer(ask, "old")).await.0, 401);
+        assert_eq!(response(&endpoint, bearer(ask, "old")).await.0, 401);
     }
     let answer = bearer(list(), "good").send(&endpoint).await.json().await;
     assert_eq!(text(&answer), "none");
-    assert_eq!(told(&endpoint, bearer(session.with(Ask::new(Method::DELETE)), "good")).await.0, 204);
+    assert_eq!(response(&endpoint, bearer(session.with(Ask::new(Method::DELETE)), "good")).await.0, 204);
 }
 
 #[tokio::test]
@@ -154,10 +158,10 @@ async fn v57_no_token_is_in_a_log_an_error_or_debug_output() {
     let session = Session::open(&service, "2025-11-25", "canary-good").await;
     for token in ["canary-good", "canary-bad", "canary-mal formed"] {
         for ask in [call("list"), session.get(), session.request(1, "tools/list", &json!({}))] {
-            let told = bearer(ask, token).send(&service).await;
-            assert!(!format!("{:?}", told.headers).contains("canary"));
-            if !told.is_stream() {
-                assert!(!told.json().await.to_string().contains("canary"));
+            let response = bearer(ask, token).send(&service).await;
+            assert!(!format!("{:?}", response.headers).contains("canary"));
+            if !response.is_stream() {
+                assert!(!response.json().await.to_string().contains("canary"));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Tokens that are bound to a key: only their owner can use them, once per proof.
 
 use super::{ISSUER, METADATA, NOW, RESOURCE, bearer, call, endpoint, plain_server};
-use crate::wire::{Ask, Told};
+use crate::wire::{Ask, HttpReply};
 use bowline_auth::{
     Caller, Issuer,
     jose::{KeySet, SigningKey},
@@ -108,13 +108,22 @@ fn challenge(error: &str) -> String {
     )
 }
 
-fn challenges(told: &Told) -> Vec<String> {
-    told.headers.get_all("www-authenticate").iter().map(|line| line.to_str().unwrap().to_owned()).collect()
+fn challenges(http_response: &HttpReply) -> Vec<String> {
+    http_response
+        .headers
+        .get_all("www-authenticate")
+        .iter()
+        .map(|line| line.to_str().unwrap().to_owned())
+        .collect()
 }
 
 async fn refuses(endpoint: &HttpService, ask: Ask, error: &str, what: &str) {
-    let told = ask.send(endpoint).await;
-    assert_eq!((told.status.as_u16(), challenges(&told)), (401, vec![challenge(error)]), "{what}");
+    let http_response = ask.send(endpoint).await;
+    assert_eq!(
+        (http_response.status.as_u16(), challenges(&http_response)),
+        (401, vec![challenge(error)]),
+        "{what}"
+    );
 }
 
 #[tokio::test]
@@ -123,9 +132,9 @@ async fn a_bound_token_is_accepted_with_a_proof() {
     for mode in [Dpop::Allowed, Dpop::Required] {
         let endpoint = fixture.endpoint(mode);
         for _ in 0..2 {
-            let told = fixture.call(&json!({})).send(&endpoint).await;
-            assert_eq!(told.status, 200);
-            assert!(!told.headers.contains_key("dpop-nonce"), "nobody asked for a nonce");
+            let http_response = fixture.call(&json!({})).send(&endpoint).await;
+            assert_eq!(http_response.status, 200);
+            assert!(!http_response.headers.contains_key("dpop-nonce"), "nobody asked for a nonce");
         }
         // Scheme and host in another case, a default port, and a query are the same URL.
         for url in ["HTTPS://Notes.example.com:443/mcp", "https://notes.example.com/mcp?a=b"] {
@@ -152,20 +161,20 @@ async fn v60_a_bound_token_is_never_accepted_as_bearer() {
             for proof in [None, Some(fixture.proof(&token, &json!({}), &json!({})))] {
                 let ask = bearer(call("list"), &token);
                 let ask = if let Some(proof) = &proof { ask.header("dpop", proof) } else { ask };
-                let told = ask.send(endpoint).await;
-                assert_eq!(told.status, 401, "{cnf}");
-                assert!(challenges(&told)[0].contains("error=\"invalid_token\""), "{cnf}");
+                let http_response = ask.send(endpoint).await;
+                assert_eq!(http_response.status, 401, "{cnf}");
+                assert!(challenges(&http_response)[0].contains("error=\"invalid_token\""), "{cnf}");
             }
         }
-        let told = bearer(call("list"), &token).send(&off).await;
-        assert_eq!(challenges(&told), std::slice::from_ref(&bearer_challenge));
+        let http_response = bearer(call("list"), &token).send(&off).await;
+        assert_eq!(challenges(&http_response), std::slice::from_ref(&bearer_challenge));
     }
     // A token that was accepted with a proof is not found in the cache as a bearer token.
     let both = fixture.endpoint(Dpop::Allowed);
     assert_eq!(fixture.call(&json!({})).send(&both).await.status, 200);
-    let told = bearer(call("list"), &fixture.token(&json!({}))).send(&both).await;
+    let http_response = bearer(call("list"), &fixture.token(&json!({}))).send(&both).await;
     assert_eq!(
-        (told.status.as_u16(), challenges(&told)),
+        (http_response.status.as_u16(), challenges(&http_response)),
         (401, vec![bearer_challenge, challenge("invalid_token")])
     );
 }
@@ -178,9 +187,9 @@ async fn v60_an_unbound_token_is_never_accepted_as_dpop() {
         let token = fixture.token(&json!({ "cnf": cnf }));
         for _ in 0..2 {
             let proof = fixture.proof(&token, &json!({}), &json!({}));
-            let told = dpop(call("list"), &token, &proof).send(&endpoint).await;
-            assert_eq!(told.status, 401, "{cnf}");
-            assert_eq!(challenges(&told)[1], challenge("invalid_token"), "{cnf}");
+            let http_response = dpop(call("list"), &token, &proof).send(&endpoint).await;
+            assert_eq!(http_response.status, 401, "{cnf}");
+            assert_eq!(challenges(&http_response)[1], challenge("invalid_token"), "{cnf}");
             // Where unbound tokens are allowed, this one is, as what it is.
             let status = bearer(call("list"), &token).send(&endpoint).await.status;
             assert_eq!(status == 200, cnf.is_null(), "{cnf}");
@@ -191,8 +200,11 @@ async fn v60_an_unbound_token_is_never_accepted_as_dpop() {
     refuses(&required, bearer(call("list"), &unbound), "invalid_token", "unbound").await;
     // Without DPoP, it is another scheme.
     let off = super::endpoint(plain_server(), fixture.protect());
-    let told = fixture.call(&json!({})).send(&off).await;
-    assert_eq!(challenges(&told), [format!("Bearer resource_metadata=\"{METADATA}\", scope=\"notes:read\"")]);
+    let http_response = fixture.call(&json!({})).send(&off).await;
+    assert_eq!(
+        challenges(&http_response),
+        [format!("Bearer resource_metadata=\"{METADATA}\", scope=\"notes:read\"")]
+    );
 }
 
 // proves: XDPOP-04, XDPOP-05
@@ -303,9 +315,12 @@ async fn v60_a_bound_token_for_somebody_else_runs_nothing() {
         refuses(&endpoint, ask, "invalid_token", &claims.to_string()).await;
     }
     let token = fixture.token(&json!({ "scope": "other" }));
-    let told =
+    let http_response =
         dpop(call("list"), &token, &fixture.proof(&token, &json!({}), &json!({}))).send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), challenges(&told)), (403, vec![challenge("insufficient_scope")]));
+    assert_eq!(
+        (http_response.status.as_u16(), challenges(&http_response)),
+        (403, vec![challenge("insufficient_scope")])
+    );
 }
 
 #[tokio::test]
@@ -314,8 +329,8 @@ async fn a_challenge_names_each_scheme_that_is_accepted() {
     let dpop = format!("DPoP algs=\"{ALGORITHMS}\", resource_metadata=\"{METADATA}\", scope=\"notes:read\"");
     let bearer = format!("Bearer resource_metadata=\"{METADATA}\", scope=\"notes:read\"");
     for (mode, expected) in [(Dpop::Allowed, vec![bearer, dpop.clone()]), (Dpop::Required, vec![dpop])] {
-        let told = call("list").send(&fixture.endpoint(mode)).await;
-        assert_eq!((told.status.as_u16(), challenges(&told)), (401, expected));
+        let http_response = call("list").send(&fixture.endpoint(mode)).await;
+        assert_eq!((http_response.status.as_u16(), challenges(&http_response)), (401, expected));
     }
 }
 
@@ -344,21 +359,25 @@ async fn a_nonce_is_demanded_and_renewed_before_it_expires() {
     let keys = || KeyRing::new(Key::new([7; 32]));
     let protect = || fixture.protect().dpop(Dpop::Required).dpop_nonces().nonce_keys(keys());
     let endpoint = super::endpoint(plain_server(), protect());
-    let nonce_of = |told: &Told| told.headers["dpop-nonce"].to_str().unwrap().to_owned();
-    let told = fixture.call(&json!({})).send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), challenges(&told)), (401, vec![challenge("use_dpop_nonce")]));
-    let nonce = nonce_of(&told);
-    let told = fixture.call(&json!({ "nonce": nonce })).send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), told.headers.get("dpop-nonce")), (200, None));
+    let nonce_of =
+        |http_response: &HttpReply| http_response.headers["dpop-nonce"].to_str().unwrap().to_owned();
+    let http_response = fixture.call(&json!({})).send(&endpoint).await;
+    assert_eq!(
+        (http_response.status.as_u16(), challenges(&http_response)),
+        (401, vec![challenge("use_dpop_nonce")])
+    );
+    let nonce = nonce_of(&http_response);
+    let http_response = fixture.call(&json!({ "nonce": nonce })).send(&endpoint).await;
+    assert_eq!((http_response.status.as_u16(), http_response.headers.get("dpop-nonce")), (200, None));
     fixture.after(30);
-    let told = fixture.call(&json!({ "nonce": nonce })).send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), told.headers.get("dpop-nonce")), (200, None));
+    let http_response = fixture.call(&json!({ "nonce": nonce })).send(&endpoint).await;
+    assert_eq!((http_response.status.as_u16(), http_response.headers.get("dpop-nonce")), (200, None));
     fixture.after(1);
     // Another process with the same keys knows the nonce too.
     let other = super::endpoint(plain_server(), protect());
-    let told = fixture.call(&json!({ "nonce": nonce })).send(&other).await;
-    assert_eq!(told.status, 200);
-    let next = nonce_of(&told);
+    let http_response = fixture.call(&json!({ "nonce": nonce })).send(&other).await;
+    assert_eq!(http_response.status, 200);
+    let next = nonce_of(&http_response);
     fixture.after(30);
     for stale in [json!(nonce), json!("forged")] {
         refuses(&endpoint, fixture.call(&json!({ "nonce": stale })), "use_dpop_nonce", "stale").await;
@@ -375,9 +394,12 @@ async fn a_nonce_is_demanded_and_renewed_before_it_expires() {
 async fn a_nonce_that_is_not_ours_is_refused_even_if_none_is_needed() {
     let fixture = Fixture::new();
     let endpoint = fixture.endpoint(Dpop::Allowed);
-    let told = fixture.call(&json!({ "nonce": "of another server" })).send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), challenges(&told).pop()), (401, Some(challenge("use_dpop_nonce"))));
-    let nonce = told.headers["dpop-nonce"].to_str().unwrap();
+    let http_response = fixture.call(&json!({ "nonce": "of another server" })).send(&endpoint).await;
+    assert_eq!(
+        (http_response.status.as_u16(), challenges(&http_response).pop()),
+        (401, Some(challenge("use_dpop_nonce")))
+    );
+    let nonce = http_response.headers["dpop-nonce"].to_str().unwrap();
     assert_eq!(fixture.call(&json!({ "nonce": nonce })).send(&endpoint).await.status, 200);
 }
 
@@ -387,9 +409,10 @@ async fn pages_can_read_the_nonce() {
     let protect = fixture.protect().dpop(Dpop::Required).dpop_nonces();
     let options = HttpOptions::new().origins(["https://app.example"]).cors().protect(protect);
     let endpoint = HttpService::with_options(plain_server().build().unwrap(), options);
-    let told = fixture.call(&json!({})).header("origin", "https://app.example").send(&endpoint).await;
-    assert!(told.headers.contains_key("dpop-nonce"));
-    let exposed = told.headers["access-control-expose-headers"].to_str().unwrap();
+    let http_response =
+        fixture.call(&json!({})).header("origin", "https://app.example").send(&endpoint).await;
+    assert!(http_response.headers.contains_key("dpop-nonce"));
+    let exposed = http_response.headers["access-control-expose-headers"].to_str().unwrap();
     assert!(exposed.contains("DPoP-Nonce"), "{exposed}");
 }
 

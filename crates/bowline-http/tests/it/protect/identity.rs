@@ -111,8 +111,8 @@ async fn v30_a_sealed_state_belongs_to_its_principal() {
         )
     };
     for thief in THIEVES {
-        let told = bearer(retry(), thief).send(&endpoint).await.json().await;
-        assert_eq!(told["error"]["code"], -32602, "{told}");
+        let response = bearer(retry(), thief).send(&endpoint).await.json().await;
+        assert_eq!(response["error"]["code"], -32602, "{response}");
     }
     assert_eq!(text(&bearer(retry(), "ada-again").send(&endpoint).await.json().await), "true by ada");
 }
@@ -127,8 +127,8 @@ async fn v30_a_cursor_of_a_list_that_depends_on_the_caller_belongs_to_its_princi
     let cursor = &first["result"]["nextCursor"];
     assert!(cursor.is_string(), "{first}");
     for thief in THIEVES {
-        let told = bearer(list(Some(cursor)), thief).send(&endpoint).await.json().await;
-        assert_eq!(told["error"]["code"], -32602, "{told}");
+        let response = bearer(list(Some(cursor)), thief).send(&endpoint).await.json().await;
+        assert_eq!(response["error"]["code"], -32602, "{response}");
     }
     let second = bearer(list(Some(cursor)), "ada-again").send(&endpoint).await.json().await;
     assert_eq!(second["result"]["tools"][0]["name"], "pay");
@@ -158,8 +158,8 @@ async fn v36_interleaved_calls_keep_their_identity() {
                         &json!({ "name": "whoami" }),
                     )
                 };
-                let told = bearer(ask, token).send(&endpoint).await.json().await;
-                assert_eq!(text(&told), expected[who], "{told}");
+                let response = bearer(ask, token).send(&endpoint).await.json().await;
+                assert_eq!(text(&response), expected[who], "{response}");
                 tokio::task::yield_now().await;
             }
         }

@@ -174,3 +174,22 @@ fn mistakes_are_reported_when_the_protection_is_built() {
         assert!(error.to_string().contains(reason), "{error}");
     }
 }
+
+#[tokio::test]
+async fn v66_an_authorization_server_that_never_answers_is_not_an_active_token() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let issuer = format!("http://{}", listener.local_addr().unwrap());
+    let app = Router::new().fallback(async || {
+        // From here on time passes at once.
+        tokio::time::pause();
+        std::future::pending::<StatusCode>().await
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let introspection = Introspection::at(format!("{issuer}/introspect")).client("rs", "secret-canary");
+    let protect = Protect::introspect(issuer, introspection).resource(RESOURCE);
+    let endpoint =
+        HttpService::with_options(plain_server().build().unwrap(), HttpOptions::new().protect(protect));
+    let refused = bearer(call("list"), "opaque").send(&endpoint).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key(header::RETRY_AFTER));
+}

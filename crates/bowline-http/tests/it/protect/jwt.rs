@@ -49,9 +49,9 @@ impl Fixture {
     }
 
     async fn refuses(&self, token: &str) {
-        let told = bearer(call("whoami"), token).send(&self.endpoint).await;
-        assert_eq!(told.status, 401, "{token:.60}");
-        let challenge = told.headers["www-authenticate"].to_str().unwrap();
+        let response = bearer(call("whoami"), token).send(&self.endpoint).await;
+        assert_eq!(response.status, 401, "{token:.60}");
+        let challenge = response.headers["www-authenticate"].to_str().unwrap();
         let expected =
             format!("Bearer error=\"invalid_token\", resource_metadata=\"{METADATA}\", scope=\"notes:read\"");
         assert_eq!(challenge, expected);
@@ -75,8 +75,8 @@ fn sign(key: &SigningKey, claims: &Value) -> String {
 async fn a_signed_token_names_the_caller_and_stays_outside() {
     let fixture = Fixture::new();
     for _ in 0..3 {
-        let told = bearer(call("whoami"), &fixture.token(&json!({}))).send(&fixture.endpoint).await;
-        assert_eq!(text(&told.json().await), "ada of north");
+        let response = bearer(call("whoami"), &fixture.token(&json!({}))).send(&fixture.endpoint).await;
+        assert_eq!(text(&response.json().await), "ada of north");
     }
     let list = fixture.token(&json!({ "aud": ["https://elsewhere.example", RESOURCE] }));
     assert_eq!(bearer(call("whoami"), &list).send(&fixture.endpoint).await.status, 200);

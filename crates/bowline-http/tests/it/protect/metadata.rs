@@ -26,13 +26,13 @@ async fn anyone_may_read_the_metadata() {
             .header("x-forwarded-host", "evil.example")
             .header("host", "localhost:1"),
     ] {
-        let told = ask.send(&endpoint).await;
-        assert_eq!(told.status, 200);
-        assert_eq!(told.headers["access-control-allow-origin"], "*");
-        assert_eq!(told.headers["cache-control"], "max-age=300");
-        assert_eq!(told.headers["content-type"], "application/json");
+        let responses = ask.send(&endpoint).await;
+        assert_eq!(responses.status, 200);
+        assert_eq!(responses.headers["access-control-allow-origin"], "*");
+        assert_eq!(responses.headers["cache-control"], "max-age=300");
+        assert_eq!(responses.headers["content-type"], "application/json");
         assert_eq!(
-            told.json().await,
+            responses.json().await,
             json!({
                 "resource": RESOURCE,
                 "authorization_servers": [ISSUER],
@@ -68,7 +68,7 @@ async fn read_from_socket(options: HttpOptions, paths: &[&str]) -> Vec<(u16, Val
         let service = service.clone();
         async move { service.serve(listener, async { drop(ended.await) }).await }
     });
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     for path in paths {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -78,28 +78,28 @@ async fn read_from_socket(options: HttpOptions, paths: &[&str]) -> Vec<(u16, Val
         stream.read_to_string(&mut answer).await.unwrap();
         let status = answer[9..12].parse().unwrap();
         let body = answer.split_once("\r\n\r\n").unwrap().1;
-        told.push((status, serde_json::from_str(body).unwrap_or_default()));
+        responses.push((status, serde_json::from_str(body).unwrap_or_default()));
     }
     drop(end);
     serving.await.unwrap().unwrap();
-    told
+    responses
 }
 
 #[tokio::test]
 async fn a_server_with_its_own_socket_serves_both_forms() {
     let options = || HttpOptions::new().protect(protect(&Script::default()));
-    let told =
+    let responses =
         read_from_socket(options(), &[PATH, ROOT, "/.well-known/oauth-authorization-server", "/mcp"]).await;
-    let statuses: Vec<u16> = told.iter().map(|(status, _)| *status).collect();
+    let statuses: Vec<u16> = responses.iter().map(|(status, _)| *status).collect();
     assert_eq!(statuses, [200, 200, 404, 401]);
-    assert_eq!(told[1].1["resource"], RESOURCE);
+    assert_eq!(responses[1].1["resource"], RESOURCE);
 }
 
 #[tokio::test]
 async fn a_server_on_loopback_needs_no_public_url() {
     let protect = || Protect::with(Script::default(), [ISSUER]);
-    let told = read_from_socket(HttpOptions::new().path("/here").protect(protect()), &[ROOT]).await;
-    let resource = told[0].1["resource"].as_str().unwrap();
+    let responses = read_from_socket(HttpOptions::new().path("/here").protect(protect()), &[ROOT]).await;
+    let resource = responses[0].1["resource"].as_str().unwrap();
     assert!(resource.starts_with("http://127.0.0.1:") && resource.ends_with("/here"), "{resource}");
     let error = protect().build().unwrap_err().to_string();
     assert!(error.contains("set it with `Protect::resource`"), "{error}");
@@ -128,8 +128,8 @@ fn what_cannot_work_is_found_when_building() {
 async fn an_endpoint_whose_protection_cannot_work_refuses_everything() {
     let protect = Protect::with(Script::default().accept("good", "ada", ""), [ISSUER]);
     let endpoint = endpoint(plain_server(), protect);
-    let told = super::bearer(super::call("list"), "good").send(&endpoint).await;
-    assert_eq!(told.status, 500);
+    let responses = super::bearer(super::call("list"), "good").send(&endpoint).await;
+    assert_eq!(responses.status, 500);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     assert!(endpoint.serve(listener, std::future::pending()).await.is_err());
 }

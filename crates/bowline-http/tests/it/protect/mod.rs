@@ -9,6 +9,7 @@ mod jwt;
 mod metadata;
 mod scopes;
 mod streams;
+mod tasks;
 mod verdicts;
 
 use crate::wire::Ask;

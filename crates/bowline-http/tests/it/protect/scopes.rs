@@ -1,7 +1,7 @@
 //! Scopes: declared where things are declared, enforced before a handler runs.
 
 use super::{METADATA, Script, Session, bearer, call, endpoint, plain_server, protect, text};
-use crate::wire::{Ask, Told};
+use crate::wire::{Ask, HttpReply};
 use bowline_http::{HttpService, Protect};
 use bowline_server::{BoxFuture, Call, Notifier, Outcome};
 use bowline_server::{
@@ -62,7 +62,7 @@ fn scoped_server(runs: &Runs) -> Server {
         .dynamic()
 }
 
-fn script() -> Script {
+pub(super) fn script() -> Script {
     Script::default()
         .accept("reader", "ada", "notes:read")
         .accept("writer", "ada", "notes:read notes:write notes:sync")
@@ -99,11 +99,11 @@ fn modern_requests() -> Vec<(Ask, &'static str)> {
     ]
 }
 
-async fn refused(endpoint: &HttpService, ask: Ask, scopes: &str) {
-    let told = ask.send(endpoint).await;
-    assert_eq!(told.status, 403);
-    assert_eq!(told.headers["www-authenticate"], challenge(scopes).as_str());
-    let error = told.json().await["error"].take();
+pub(super) async fn refused(endpoint: &HttpService, ask: Ask, scopes: &str) {
+    let response = ask.send(endpoint).await;
+    assert_eq!(response.status, 403);
+    assert_eq!(response.headers["www-authenticate"], challenge(scopes).as_str());
+    let error = response.json().await["error"].take();
     assert_eq!(error["data"]["requiredScopes"], json!(scopes.split(' ').collect::<Vec<_>>()), "{error}");
 }
 
@@ -152,8 +152,8 @@ async fn v62_one_message_without_its_scope_refuses_the_batch() {
     ]);
     refused(&endpoint, bearer(session.post(&batch), "reader"), "notes:read notes:write notes:sync").await;
     assert_eq!(runs.count(), 0);
-    let told = bearer(session.post(&batch), "writer").send(&endpoint).await.json().await;
-    assert_eq!((told.as_array().unwrap().len(), runs.count()), (3, 2));
+    let response = bearer(session.post(&batch), "writer").send(&endpoint).await.json().await;
+    assert_eq!((response.as_array().unwrap().len(), runs.count()), (3, 2));
 }
 
 #[tokio::test]
@@ -188,8 +188,8 @@ impl Middleware for Redirect {
 async fn v62_a_middleware_that_changes_the_tool_gains_nothing() {
     let runs = Runs::default();
     let endpoint = endpoint(scoped_server(&runs).layer(Redirect), protect(&script()));
-    let told = bearer(call("list"), "reader").send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), runs.count()), (403, 0));
+    let response = bearer(call("list"), "reader").send(&endpoint).await;
+    assert_eq!((response.status.as_u16(), runs.count()), (403, 0));
     assert_eq!(text(&bearer(call("list"), "writer").send(&endpoint).await.json().await), "ran");
 }
 
@@ -213,7 +213,7 @@ fn change_all(registry: &Registry) {
 }
 
 /// Reads the updates of a stream up to that of the visible resource, which comes last.
-async fn updates(stream: &mut Told) -> Vec<String> {
+async fn updates(stream: &mut HttpReply) -> Vec<String> {
     let mut uris = Vec::new();
     while !uris.iter().any(|uri| uri == "notes://all/visible") {
         let message = stream.message().await.expect("the stream goes on").1;
@@ -274,8 +274,8 @@ async fn a_token_without_the_base_scope_is_told_everything_at_once() {
         refused(&endpoint, bearer(ask, "nothing"), "notes:read").await;
     }
     let session = Session::open(&endpoint, "2025-11-25", "reader").await;
-    let told = bearer(session.get(), "nothing").send(&endpoint).await;
-    assert_eq!(told.headers["www-authenticate"], challenge("notes:read").as_str());
+    let response = bearer(session.get(), "nothing").send(&endpoint).await;
+    assert_eq!(response.headers["www-authenticate"], challenge("notes:read").as_str());
 }
 
 #[tokio::test]
@@ -286,8 +286,11 @@ async fn what_nothing_is_called_gets_its_usual_error() {
         (Ask::modern("resources/read", json!({ "uri": "notes://unknown" })), -32602),
         (Ask::modern("prompts/get", json!({ "name": "unknown" })), -32602),
     ] {
-        let told = bearer(ask, "reader").send(&endpoint).await;
-        assert_eq!((told.status.as_u16(), told.json().await["error"]["code"].as_i64()), (200, Some(code)));
+        let response = bearer(ask, "reader").send(&endpoint).await;
+        assert_eq!(
+            (response.status.as_u16(), response.json().await["error"]["code"].as_i64()),
+            (200, Some(code))
+        );
     }
 }
 
@@ -339,11 +342,11 @@ async fn a_handler_can_require_more() {
     assert_eq!(text(&bearer(call("lenient"), "writer").send(&endpoint).await.json().await), "some");
     // After the first event the status is sent.
     let params = json!({ "name": "slow", "_meta": { "progressToken": 1 } });
-    let mut told = bearer(Ask::modern("tools/call", params), "writer").send(&endpoint).await;
-    assert_eq!((told.status.as_u16(), told.is_stream()), (200, true));
-    let progress = told.message().await.unwrap().1;
+    let mut response = bearer(Ask::modern("tools/call", params), "writer").send(&endpoint).await;
+    assert_eq!((response.status.as_u16(), response.is_stream()), (200, true));
+    let progress = response.message().await.unwrap().1;
     assert_eq!(progress["method"], "notifications/progress");
-    let error = told.message().await.unwrap().1["error"].take();
+    let error = response.message().await.unwrap().1["error"].take();
     assert_eq!(error["data"]["requiredScopes"], json!(["notes:delete"]), "{error}");
 }
 
@@ -352,15 +355,15 @@ async fn an_endpoint_that_verifies_nothing_grants_nothing() {
     let runs = Runs::default();
     let endpoint = HttpService::new(scoped_server(&runs)).unwrap();
     for ask in [call("write"), call("write").by("ada"), bearer(call("write"), "writer")] {
-        let told = ask.send(&endpoint).await;
-        assert_eq!(told.status, 403);
-        let message = told.json().await["error"]["message"].take();
+        let response = ask.send(&endpoint).await;
+        assert_eq!(response.status, 403);
+        let message = response.json().await["error"]["message"].take();
         assert!(message.as_str().unwrap().contains("this endpoint verifies no tokens"), "{message}");
     }
     assert_eq!(runs.count(), 0);
     assert_eq!(text(&call("list").send(&endpoint).await.json().await), "none");
     let endpoint = HttpService::new(requiring_server()).unwrap();
     assert_eq!(text(&call("lenient").send(&endpoint).await.json().await), "some");
-    let told = call("whoami").send(&endpoint).await.json().await;
-    assert_eq!(told["result"]["isError"], true, "{told}");
+    let response = call("whoami").send(&endpoint).await.json().await;
+    assert_eq!(response["result"]["isError"], true, "{response}");
 }

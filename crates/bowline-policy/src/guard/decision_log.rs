@@ -9,13 +9,13 @@ use crate::audit::{Audit, Entry, Event};
 use crate::rules::{Action, DecidedBy};
 
 /// A decision in progress. If dropped before the decision, it logs that the request was abandoned.
-pub(super) struct Trail {
+pub(super) struct DecisionLog {
     audit: Option<Audit>,
     clock: Clock,
     entry: Option<Box<Entry>>,
 }
 
-impl Trail {
+impl DecisionLog {
     pub(super) fn begin(
         guard: &Guard,
         facts: &Facts<'_>,
@@ -67,7 +67,7 @@ impl Trail {
     }
 }
 
-impl Drop for Trail {
+impl Drop for DecisionLog {
     fn drop(&mut self) {
         if let (Some(mut entry), Some(audit)) = (self.entry.take(), &self.audit) {
             entry.time = (self.clock)();

@@ -14,13 +14,13 @@ use crate::store::StoreError;
 const MAX_LASTING: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 /// A permission.
-pub(super) struct Settled {
+pub(super) struct Permission {
     pub(super) by: DecidedBy,
     pub(super) reason: String,
     pub(super) granted: Granted,
 }
 
-impl Settled {
+impl Permission {
     fn new(by: DecidedBy, reason: impl Into<String>) -> Self {
         Self { by, reason: reason.into(), granted: Granted::default() }
     }
@@ -28,28 +28,28 @@ impl Settled {
 
 impl Guard {
     /// Decides after the policy, using stored answers. Answers that cover any of `wider` count, too.
-    pub(super) async fn settle(
+    pub(super) async fn decide_or_ask(
         &self,
         facts: &Facts<'_>,
         decision: Decision,
         topic: Topic,
         wider: &[Covers],
         question: impl FnOnce(String, Vec<Scope>) -> Question,
-    ) -> Result<Settled, Refusal> {
+    ) -> Result<Permission, Refusal> {
         let Decision { effect, by, reason, .. } = decision;
         match effect {
-            Effect::Allow => return Ok(Settled::new(by, reason)),
+            Effect::Allow => return Ok(Permission::new(by, reason)),
             Effect::Deny => return Err(Refusal::new(RefusalKind::Denied, by, reason)),
             Effect::Ask => {}
         }
-        if let Some(settled) = self.remembered(facts, &topic, wider).await {
-            return settled;
+        if let Some(permission) = self.remembered(facts, &topic, wider).await {
+            return permission;
         }
         let lock = self.question_lock(topic.action, &topic.server, topic.name.as_deref().unwrap_or_default());
         let _lock = lock.lock().await;
         // The previous holder of the lock may have stored the answer.
-        if let Some(settled) = self.remembered(facts, &topic, wider).await {
-            return settled;
+        if let Some(permission) = self.remembered(facts, &topic, wider).await {
+            return permission;
         }
         let mut scopes = vec![Scope::Once, Scope::Run];
         if self.answers.path().is_some() {
@@ -61,7 +61,7 @@ impl Guard {
                 let covers = if wider.contains(&granted.covers) { granted.covers } else { Covers::Tool };
                 let topic = topic.widened(covers, facts.identity);
                 self.remember(facts, topic, Answered::Allow, granted.scope, granted.lasts).await;
-                Ok(Settled { by: DecidedBy::Gate, reason: "allowed when asked".to_owned(), granted })
+                Ok(Permission { by: DecidedBy::Gate, reason: "allowed when asked".to_owned(), granted })
             }
             Verdict::Decline { scope, reason } => {
                 self.remember(facts, topic, Answered::Deny, scope, None).await;
@@ -73,12 +73,12 @@ impl Guard {
     }
 
     /// Returns the stored answer for this topic or a wider one. An answer for this topic takes precedence.
-    async fn remembered(
+    pub(super) async fn remembered(
         &self,
         facts: &Facts<'_>,
         topic: &Topic,
         wider: &[Covers],
-    ) -> Option<Result<Settled, Refusal>> {
+    ) -> Option<Result<Permission, Refusal>> {
         let answers = self.answers.clone();
         let mut topics = vec![topic.clone()];
         topics.extend(wider.iter().map(|covers| topic.widened(*covers, facts.identity)));
@@ -96,7 +96,7 @@ impl Guard {
             Err(refusal) => Some(Err(refusal)),
             Ok(None) => None,
             Ok(Some(Answered::Allow)) => {
-                Some(Ok(Settled::new(DecidedBy::Remembered, "allowed when asked before")))
+                Some(Ok(Permission::new(DecidedBy::Remembered, "allowed when asked before")))
             }
             Ok(Some(Answered::Deny)) => {
                 let reason = "declined when asked before";

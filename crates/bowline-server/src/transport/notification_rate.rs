@@ -34,9 +34,9 @@ impl Bucket {
     }
 }
 
-/// The pace of one call.
+/// The rate limits of one call.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct NotificationRate {
     progress: Bucket,
     logs: Bucket,
     log_rate: u32,
@@ -46,7 +46,7 @@ pub(super) struct Pace {
     dropped: u64,
 }
 
-impl Pace {
+impl NotificationRate {
     pub(super) fn new(progress_rate: u32, log_rate: u32, now: Instant) -> Self {
         Self {
             progress: Bucket::new(progress_rate, now),

@@ -1,46 +1,12 @@
-//! Limits calls per caller at a server, and per-client servers per user.
+//! Limits per-client servers, in total and per user.
 
 use super::CallerKey;
 use bowline_proto::caller::user_of;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// How many calls of one caller run at one server. Further calls wait and do not block other callers.
-pub(crate) const MAX_CALLS: usize = 16;
-/// The same for all anonymous callers together.
-const MAX_CALLS_OF_ANYBODY: usize = 64;
-/// The number of callers from which those without calls are removed.
-const CROWD: usize = 64;
-
-/// Limits the calls of each caller at one server.
-#[derive(Debug, Default)]
-pub(crate) struct CallQuota(Mutex<HashMap<CallerKey, Weak<Semaphore>>>);
-
-impl CallQuota {
-    /// Waits until the caller is below its limit. Dropping the permit releases it.
-    pub(crate) async fn enter(&self, caller: &CallerKey) -> Option<OwnedSemaphorePermit> {
-        // Fails only if the semaphore is closed, which it never is.
-        self.slots(caller).acquire_owned().await.ok()
-    }
-
-    fn slots(&self, caller: &CallerKey) -> Arc<Semaphore> {
-        let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slots) = callers.get(caller).and_then(Weak::upgrade) {
-            return slots;
-        }
-        if callers.len() >= CROWD {
-            callers.retain(|_, slots| slots.strong_count() > 0);
-        }
-        let count = if caller.is_anonymous() { MAX_CALLS_OF_ANYBODY } else { MAX_CALLS };
-        let slots = Arc::new(Semaphore::new(count));
-        callers.insert(caller.clone(), Arc::downgrade(&slots));
-        slots
-    }
-}
 
 /// How many per-client servers may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,20 +113,5 @@ mod tests {
         assert!(quota.take(&CallerKey::User(None)).unwrap_err().contains("3 per-client servers are running"));
         drop(first);
         quota.take(&user("ada")).unwrap();
-    }
-
-    #[tokio::test]
-    async fn each_caller_has_its_own_slots() {
-        let quota = CallQuota::default();
-        let mut slots = Vec::new();
-        for _ in 0..MAX_CALLS {
-            slots.push(quota.enter(&user("ada")).await);
-        }
-        let ada = user("ada");
-        let mut waiting = std::pin::pin!(quota.enter(&ada));
-        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
-        assert!(quota.enter(&user("bob")).await.is_some());
-        slots.pop();
-        assert!(waiting.await.is_some());
     }
 }

@@ -1,0 +1,4 @@
+//! Stores that are opened by their URL.
+
+#[cfg(feature = "sqlite")]
+mod rekey;
