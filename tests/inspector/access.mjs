@@ -1,7 +1,7 @@
 // Access: who gets a key, and what happens without one.
 import { createServer, request } from "node:http";
 import { spawn } from "node:child_process";
-import { environment, folder, start, test, until } from "./harness.mjs";
+import { environment, folder, run, start, test, until, WAIT } from "./harness.mjs";
 
 /** A request with headers that a browser would not send. */
 function raw(origin, path, { method = "GET", headers = {}, body } = {}) {
@@ -99,6 +99,90 @@ export function access(world) {
     assert.deepEqual(reached.filter((result) => result !== "refused" && result !== "opaque"), []);
     await other.close();
     server.close();
+  });
+
+  test("a_view_key_can_do_nothing", async () => {
+    await world.open("#/traffic");
+    await world.call("forms__echo", "text=seen");
+    const call = await world.callOf("forms__echo");
+    const { output } = await run(world.binary, ["open", "--print"], world.home);
+    const link = /http:\S+\/open#\S+/.exec(output)?.[0];
+    assert.ok(link, output);
+    // Another name of this machine is another origin, with a key of its own.
+    const origin = host.origin.replace("127.0.0.1", "localhost");
+    const tab = await context.newPage();
+    await tab.goto(link.replace("127.0.0.1", "localhost"));
+    await tab.waitForURL(`${origin}/`);
+    await tab.getByText("You can look.").waitFor({ timeout: WAIT });
+    assert.notEqual(await tab.evaluate(() => localStorage.getItem("bowline.key")), await page.evaluate(() => localStorage.getItem("bowline.key")));
+    const overview = await world.api("/api/query", { query: "overview" }, tab);
+    assert.deepEqual([overview.status, overview.body.grade, overview.body.connect], [200, "view", []]);
+    const actions = [
+      { action: "send", server: "forms", method: "tools/call", params: { name: "echo", arguments: { text: "x" } } }, { action: "resend", seq: call }, { action: "cancel", call },
+      { action: "start", server: "tickets" }, { action: "stop", server: "forms" }, { action: "restart", server: "forms" }, { action: "clear" }, { action: "answer", question: "x", answer: { kind: "allow", scope: "once", covers: "tool" } },
+      { action: "complete", server: "forms", kind: "prompt", name: "review", argument: "language", value: "ru", context: {} }, { action: "subscribe", server: "forms", uri: "memo://milk", on: true }, { action: "level", level: "debug" }, { action: "roots", roots: [] },
+    ];
+    for (const action of actions) assert.equal((await world.api("/api/act", action, tab)).status, 403, action.action);
+    await tab.goto(`${origin}/#/explore/forms/tool/echo`);
+    const runButton = tab.locator("[data-run]");
+    await runButton.waitFor({ timeout: WAIT });
+    assert.equal(await runButton.isDisabled(), true);
+    assert.match(await runButton.getAttribute("title"), /terminal/);
+    await tab.screenshot({ path: new URL("../../target/inspector/shots/view-only-light-1280.png", import.meta.url).pathname });
+    await tab.goto(`${origin}/#/traffic/${call}`);
+    await tab.locator(".detail-body").waitFor({ timeout: WAIT });
+    assert.deepEqual([await tab.getByRole("button", { name: "Resend" }).count(), await tab.getByRole("button", { name: "Clear" }).count()], [0, 0]);
+    await tab.close();
+  });
+
+  test("the_gateway_token_opens_nothing", async () => {
+    const other = await start(world.binary, ["up", "--port", "0"], { home: folder("token") });
+    const token = (await run(world.binary, ["token", "show"], other.home)).output.trim();
+    assert.match(token, /^\S{20,}$/);
+    const ask = (key) => raw(other.origin, "/api/query", { method: "POST", headers: { ...json, Authorization: `Bearer ${key}` }, body: '{"query":"overview"}' });
+    assert.equal((await ask(token)).status, 401);
+    assert.equal((await raw(other.origin, "/api/enter", { method: "POST", headers: json, body: JSON.stringify({ code: token }) })).status, 403);
+    const entered = await raw(other.origin, "/api/enter", { method: "POST", headers: json, body: JSON.stringify({ code: new URL(other.link).hash.slice(1) }) });
+    const { key } = JSON.parse(entered.text);
+    const overview = JSON.parse((await ask(key)).text);
+    // The token is the one that clients use, so the test compares the right thing, and the key is none.
+    const endpoint = /http:\/\/[^\s"']+\/mcp/.exec(overview.connect.map((hint) => hint.text).join(" "))[0];
+    const gateway = (bearer) => raw(new URL(endpoint).origin, "/mcp", { method: "POST", headers: { ...json, Accept: "application/json, text/event-stream", Authorization: `Bearer ${bearer}` }, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "t", version: "1" } } }) });
+    assert.equal((await gateway(token)).status, 200);
+    assert.equal((await gateway(key)).status, 401);
+    await other.stop();
+  });
+
+  test("configured_origins_do_not_count_here", async () => {
+    const other = await context.newPage();
+    await other.goto(`${world.site.origin}/`);
+    const reached = await other.evaluate(async ([inspector, gateway]) => {
+      const post = (url, body) => fetch(url, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream" }, body: JSON.stringify(body) }).then((reply) => reply.status, () => "refused");
+      return {
+        gateway: await post(gateway, { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "allowed page", version: "1" } } }),
+        query: await post(`${inspector}/api/query`, { query: "overview" }), enter: await post(`${inspector}/api/enter`, { code: "x" }),
+        shell: await fetch(`${inspector}/`).then((reply) => reply.status, () => "refused"),
+      };
+    }, [host.origin, world.gateway]);
+    assert.deepEqual(reached, { gateway: 200, query: "refused", enter: "refused", shell: "refused" });
+    assert.equal((await raw(host.origin, "/api/query", { method: "POST", headers: { ...json, Origin: world.site.origin }, body: '{"query":"overview"}' })).status, 403);
+    await other.close();
+  });
+
+  test("a_foreign_link_opens_only_open", async () => {
+    const tab = await context.newPage();
+    for (const [path, status] of [["/", 403], ["/#/explore/forms/tool/echo", 403], ["/open#/explore/forms/tool/wipe", 200]]) {
+      await tab.goto(`${world.site.origin}/link?to=${encodeURIComponent(host.origin + path)}`);
+      const [reply] = await Promise.all([tab.waitForResponse((each) => each.url().startsWith(host.origin) && each.request().isNavigationRequest()), tab.locator("#link").click()]);
+      assert.equal(reply.status(), status, path);
+      if (status === 403) assert.match(await reply.text(), /paste this address into the address bar/);
+    }
+    // It has no data of its own. A browser with a key goes on to Home, whatever place the link names.
+    await tab.waitForURL(`${host.origin}/`);
+    await tab.waitForSelector("main .home");
+    assert.equal(new URL(tab.url()).hash, "");
+    assert.ok(!/forms|everything|echo/.test((await raw(host.origin, "/open")).text));
+    await tab.close();
   });
 
   test("it_cannot_be_framed_and_sets_no_cookie", async () => {

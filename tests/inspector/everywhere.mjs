@@ -12,6 +12,7 @@ export function everywhere(world) {
     ["traffic", "#/traffic", ".grid-body .grid-row:not([hidden])"],
     ["traffic-call", "CALL", ".detail-body"],
     ["inbox", "#/inbox", ".inbox-list"],
+    ["rules", "#/rules", ".rule-list"],
     ["server", "#/server/forms", ".server-body"],
   ];
   const place = async (hash) => {
@@ -64,7 +65,7 @@ export function everywhere(world) {
 
   test("nothing_overflows_at_400_percent", async () => {
     await page.setViewportSize({ width: 320, height: 256 });
-    for (const hash of ["#/", "#/explore", "#/explore/forms/tool/nested", "#/inbox", "#/server/forms"]) {
+    for (const hash of ["#/", "#/explore", "#/explore/forms/tool/nested", "#/inbox", "#/rules", "#/server/forms"]) {
       await world.open(hash);
       await page.waitForTimeout(300);
       const [scroll, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
@@ -119,16 +120,23 @@ export function everywhere(world) {
   });
 
   test("the_first_load_is_small", async () => {
-    const fresh = await context.newPage();
-    const seen = [];
-    fresh.on("request", (request) => { if (!request.url().includes("/api/") && !request.url().startsWith("data:")) seen.push(request.url()); });
-    await fresh.goto(`${world.host.origin}/`);
-    await fresh.waitForSelector(".home");
-    const first = seen.length;
-    const timing = await fresh.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
-    console.log(`  first load: about ${first} requests at first view, first paint ${Math.round(timing)} ms`);
-    if (process.env.BUDGETS === "strict") assert.ok(timing < 300);
-    await fresh.close();
+    const figures = [];
+    for (let round = 0; round < 5; round += 1) {
+      const fresh = await context.newPage();
+      await fresh.goto(`${world.host.origin}/`);
+      await fresh.waitForSelector(".home");
+      figures.push(await fresh.evaluate(() => {
+        const shown = performance.getEntriesByName("first-view")[0].startTime;
+        // The document itself, and what was asked for before Home was there. Queries are no files.
+        const files = performance.getEntriesByType("resource").filter((entry) => entry.startTime <= shown && !entry.name.includes("/api/") && !entry.name.startsWith("data:"));
+        return { requests: 1 + files.length, bytes: files.reduce((sum, entry) => sum + entry.decodedBodySize, 0), paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0, shown };
+      }));
+      await fresh.close();
+    }
+    const median = (name) => figures.map((each) => each[name]).sort((a, b) => a - b)[2];
+    console.log(`  first load: ${median("requests")} requests, ${Math.round(median("bytes") / 1000)} kB, first paint ${Math.round(median("paint"))} ms, Home after ${Math.round(median("shown"))} ms`);
+    assert.ok(median("requests") <= 16, JSON.stringify(figures));
+    if (process.env.BUDGETS === "strict") assert.ok(median("paint") < 300 && median("shown") < 600, JSON.stringify(figures));
   });
 
   test("no_console_error", async () => assert.deepEqual(complaints, []));

@@ -106,7 +106,10 @@ export function explore(world) {
     await open("forms", "tool", "typed");
     await set('{"wrong":true}');
     await runIt();
-    await page.getByText("violates its output schema").or(page.locator(".verdict.error")).first().waitFor({ timeout: WAIT });
+    await page.locator(".verdict", { hasText: "Done, but it violates its output schema" }).waitFor({ timeout: WAIT });
+    assert.equal(await page.locator(".verdict.ok").count(), 0);
+    const problems = await page.locator(".result .callout").innerText();
+    assert.ok(problems.includes("/rows/0/city") && problems.includes('"customers" is a required property'), problems);
     await set("{}");
     await runIt();
     await page.getByText("fits its output schema").waitFor({ timeout: WAIT });

@@ -1,6 +1,7 @@
 // Starts the program at a terminal and a browser, and runs the tests one after the other.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -36,7 +37,16 @@ export function freePort() {
   });
 }
 
-export const folder = (name) => mkdtempSync(join(tmpdir(), `bowline-${name}-`));
+const folders = [];
+export function folder(name) {
+  const made = mkdtempSync(join(tmpdir(), `bowline-${name}-`));
+  folders.push(made);
+  return made;
+}
+/** Removes the folders of this run. A browser that ended may still write for a moment. */
+export async function removeFolders() {
+  for (const made of folders) await rm(made, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }).catch((error) => console.log(`${made} is left: ${error.message}`));
+}
 const quote = (word) => `'${String(word).replaceAll("'", "'\\''")}'`;
 const plain = (text) => text.replace(/\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\r/g, "");
 
@@ -80,10 +90,10 @@ export async function start(binary, args, { home = folder("home"), config, wants
   return host;
 }
 
-/** Runs a command of the program to its end. */
-export function run(binary, args, home) {
+/** Runs a command to its end. */
+export function run(command, args, home, more = {}) {
   return new Promise((done) => {
-    const child = spawn(resolve(binary), args, { cwd: home, env: environment(home), stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, args, { cwd: home, env: { ...environment(home), ...more }, stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
     child.stdout.on("data", (data) => { output += data; });
     child.stderr.on("data", (data) => { output += data; });
@@ -93,11 +103,62 @@ export function run(binary, args, home) {
 
 export async function launch() {
   const profile = folder("browser");
-  return chromium.launchPersistentContext(profile, {
+  const context = await chromium.launchPersistentContext(profile, {
     executablePath: "/usr/bin/chromium", headless: true, viewport: { width: 1280, height: 800 }, permissions: ["clipboard-read", "clipboard-write"], 
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   });
+  context.setDefaultTimeout(WAIT);
+  await breakPage(context);
+  return context;
 }
+
+/**
+ * Breaks the page on purpose, to see a test fail: each line of `BREAK` is `FILE|TEXT|OTHER TEXT`.
+ */
+async function breakPage(context) {
+  for (const entry of (process.env.BREAK ?? "").split("\n").filter(Boolean)) {
+    const [file, from, to = ""] = entry.split("|");
+    await context.route(`**/a/*/${file}`, async (route) => {
+      const response = await route.fetch();
+      let body = await response.text();
+      // Several lines may break one file.
+      for (const [, one, two = ""] of process.env.BREAK.split("\n").map((each) => each.split("|")).filter(([name]) => name === file)) {
+        if (!body.includes(one)) throw new Error(`${file} does not contain ${one}`);
+        body = body.replace(one, two);
+      }
+      await route.fulfill({ response, body });
+    });
+    if (from === undefined) throw new Error("write FILE|TEXT|OTHER TEXT");
+  }
+}
+
+/**
+ * Starts a browser whose tabs are hidden and focused like those of a person: the other one emulates focus in all of them.
+ * @returns a context, and `close`
+ */
+export async function launchTabs() {
+  const profile = folder("tabs");
+  const args = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,800", "--remote-debugging-port=0", `--user-data-dir=${profile}`, "about:blank"];
+  const child = spawn("/usr/bin/chromium", args, { stdio: ["ignore", "ignore", "pipe"] });
+  let output = "";
+  child.stderr.on("data", (data) => { output += data; });
+  const address = await until("the browser starts", () => /ws:\/\/\S+/.exec(output)?.[0]);
+  const browser = await chromium.connectOverCDP(address, { noDefaults: true });
+  const tabs = {
+    context: browser.contexts()[0],
+    async close() {
+      browsers.delete(tabs);
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      await browser.close().catch(() => {});
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+  await breakPage(tabs.context);
+  browsers.add(tabs);
+  return tabs;
+}
+const browsers = new Set();
 
 /** Watches a page for what must never happen. */
 export function watch(page, complaints) {
@@ -131,13 +192,14 @@ async function attempt(body, limit) {
 }
 
 /** Runs the tests and prints the counts. A test that fails runs once more: a browser on a busy machine can lose a click. */
-export async function runAll(words, { limit = 60_000, after = async () => {} } = {}) {
+export async function runAll(words, { limit = 60_000, before = async () => {}, after = async () => {} } = {}) {
   let [passed, failed] = [0, 0];
   for (const { name, body } of tests) {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue;
-    for (const last of [false, true]) {
+    for (const last of process.env.ONCE ? [true] : [false, true]) {
       const begun = Date.now();
       try {
+        await before();
         await attempt(body, limit);
         passed += 1;
         console.log(`ok ${name} (${Date.now() - begun} ms)`);
@@ -150,6 +212,7 @@ export async function runAll(words, { limit = 60_000, after = async () => {} } =
     }
   }
   for (const host of [...started]) await host.stop();
+  for (const tabs of [...browsers]) await tabs.close();
   console.log(`browser: ${passed} passed, ${failed} failed`);
   return failed === 0;
 }

@@ -2,7 +2,7 @@
 import { test, until, WAIT } from "./harness.mjs";
 
 export function hostile(world) {
-  const { page, assert, complaints } = world;
+  const { page, assert, complaints, secret } = world;
   const untouched = async () => {
     assert.equal(await page.evaluate(() => window.pwned), undefined);
     assert.deepEqual(complaints.filter((each) => each.startsWith("request") || each.startsWith("dialog")), []);
@@ -85,6 +85,51 @@ export function hostile(world) {
     const { body: copied, status } = await world.api("/api/query", { query: "copy", seq, as: "command" });
     assert.equal(status, 200, JSON.stringify(copied));
     assert.ok(!/[\n\r\x00-\x1f]/.test(copied.text), copied.text);
+  });
+
+  test("secrets_are_masked_in_messages_and_copies", async () => {
+    await world.open("#/traffic");
+    const { output } = await world.call("forms__secret", "password=correct-horse-battery");
+    assert.ok(output.includes(secret), "the server repeats its token to the client");
+    const call = await world.callOf("forms__secret");
+    const { body: heads } = await until("the output", async () => {
+      const reply = await world.api("/api/query", { query: "calls", after: 0 });
+      return reply.body.heads.some((head) => head.kind === "output" && head.name?.startsWith("the token is")) && reply;
+    });
+    const seqs = heads.heads.filter((head) => head.seq >= call && head.size > 0).map((head) => head.seq);
+    const texts = [JSON.stringify(heads)];
+    let masked = 0;
+    for (const seq of seqs) {
+      const { body } = await world.api("/api/query", { query: "message", seq, all: true });
+      texts.push(JSON.stringify(body));
+      masked += body?.masked ?? 0;
+    }
+    for (const form of ["json", "command", "curl", "transcript"]) {
+      const { body, status } = await world.api("/api/query", { query: "copy", seq: call, as: form });
+      assert.equal(status, 200, form);
+      texts.push(body.text);
+    }
+    for (const query of [{ query: "result", call }, { query: "call", call }, { query: "server", server: "forms" }, { query: "overview" }, { query: "entries" }]) texts.push(JSON.stringify((await world.api("/api/query", query)).body));
+    assert.ok(masked >= 4, `${masked} masked values`);
+    for (const text of texts) assert.ok(!text.includes(secret) && !text.includes("correct-horse-battery"), text.slice(0, 400));
+    await page.evaluate((place) => { location.hash = place; }, `#/traffic/${call}`);
+    await page.locator(".detail-tabs").getByRole("tab", { name: "Response" }).click();
+    await page.locator(".detail .json").getByText("***").first().waitFor({ timeout: WAIT });
+    await page.getByText(/masked values?/).waitFor();
+    await page.evaluate(() => { location.hash = "#/server/forms"; });
+    await page.locator(".server-body").getByText("the token is ***").first().waitFor({ timeout: WAIT });
+    assert.ok(!(await page.locator("body").innerText()).includes(secret));
+  });
+
+  test("search_does_not_find_masked_text", async () => {
+    await world.open("#/traffic");
+    await world.call("forms__secret");
+    await until("the call", () => world.callOf("forms__secret"));
+    // A part would be enough to guess the rest, one letter after the other.
+    for (const text of [secret, secret.slice(0, 6), secret.slice(-6)]) assert.deepEqual((await world.api("/api/query", { query: "find", text })).body.seqs, [], text);
+    assert.ok((await world.api("/api/query", { query: "find", text: "structuredContent" })).body.seqs.length > 0);
+    await page.locator("[data-find]").fill(`body:${secret.slice(0, 6)}`);
+    await page.getByText("No call matches").waitFor({ timeout: WAIT });
   });
 
   test("nothing_is_requested_from_another_host", async () => untouched());

@@ -68,6 +68,22 @@ impl Reply {
         .await?
     }
 
+    /// Reads the response, whether it is the body or the last message of a stream.
+    pub(crate) async fn message(mut self) -> io::Result<Value> {
+        if !self.is_stream() {
+            return self.json().await;
+        }
+        loop {
+            match self.event().await? {
+                Some((_, message)) if message.get("result").is_some() || message.get("error").is_some() => {
+                    return Ok(message);
+                }
+                Some(_) => {}
+                None => return Err(cut()),
+            }
+        }
+    }
+
     /// Reads the next event: its id and its message. `None` at the end of the stream.
     pub(crate) async fn event(&mut self) -> io::Result<Option<(Option<String>, Value)>> {
         timeout(PATIENCE, async {

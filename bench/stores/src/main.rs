@@ -1,7 +1,10 @@
 //! Measures every engine next to memory, in turns, so that what disturbs one disturbs its neighbour.
 //!
 //! S-02: submitting a task, one at a time and sixteen at once. S-04: reading and claiming with many tasks waiting. S-06: what a
-//! task of a thousand steps writes.
+//! task of a thousand steps writes. On Redis also tasks over HTTP, next to FastMCP: see `tasks`.
+
+mod http;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -155,12 +158,29 @@ fn step_bytes() -> usize {
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<(), Failure> {
-    let quick = std::env::args().any(|argument| argument == "--quick");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, port, url, kind] = &arguments[..]
+        && first == "serve"
+    {
+        return tasks::serve(port.parse()?, url, kind == "front").await;
+    }
+    let quick = arguments.iter().any(|argument| argument == "--quick");
     let size = if quick {
         Size { rounds: 3, operations: 60, waiting: 5_000 }
     } else {
         Size { rounds: 5, operations: 400, waiting: 100_000 }
     };
+    // The figures of tasks alone.
+    if !arguments.iter().any(|argument| argument == "--tasks") {
+        engines(size).await?;
+    }
+    match std::env::var("BOWLINE_STORE_REDIS") {
+        Ok(url) => tasks::compare(&url, std::env::var("BENCH_FASTMCP").ok().as_deref(), size).await,
+        Err(_) => Ok(()),
+    }
+}
+
+async fn engines(size: Size) -> Result<(), Failure> {
     let file = std::env::temp_dir().join(format!("bowline-bench-{}.db", std::process::id()));
     let mut engines = vec![
         Engine::open("memory", "memory:").await?,
