@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "the results are its output")]
 
 use bowline::{
-    Result,
+    Error, Result,
     client::{Answer, Client, ClientBuilder, Stream, command},
 };
 use bowline_host::{Host, Start, Upstream, exposed_name};
@@ -103,18 +103,26 @@ async fn shown(client: &Client) -> Result<Shown> {
 
 /// How many differences there are.
 async fn compare(program: &str, words: &[String]) -> Result<usize> {
-    // The host requests tasks for tools that run only as tasks, so the other client does, too.
-    let alone = able().tasks().connect(command(program, words)).await?;
-    let mut differences = 0;
-    for names in [&["one"][..], &["one", "two"]] {
-        // Older ones lack some of what it shows.
-        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-            let found = behind(&alone, program, words, names, revision).await?;
-            println!("{} of the server behind the host, {revision}: {found}", names.len());
-            differences += found.wrong;
-        }
+    let case = |names: &'static [&'static str], revision| async move {
+        // The host requests tasks for tools that run only as tasks, so the other client does, too.
+        let alone = able().tasks().connect(command(program, words)).await?;
+        let found = behind(&alone, program, words, names, revision).await?;
+        alone.close().await;
+        Ok::<_, Error>((names.len(), revision, found))
+    };
+    // The calls of this server take long because they wait, so all cases run at the same time. Revisions before these lack
+    // some of what it shows.
+    let found = tokio::try_join!(
+        case(&["one"], Revision::V2025_11_25),
+        case(&["one"], Revision::V2026_07_28),
+        case(&["one", "two"], Revision::V2025_11_25),
+        case(&["one", "two"], Revision::V2026_07_28),
+    )?;
+    let found = <[_; 4]>::from(found);
+    for (count, revision, found) in &found {
+        println!("{count} of the server behind the host, {revision}: {found}");
     }
-    alone.close().await;
+    let differences = found.iter().map(|(_, _, found)| found.wrong).sum();
     println!("{differences} differences");
     Ok(differences)
 }
@@ -214,8 +222,9 @@ async fn differences(alone: &Client, through: &Client, names: &[&str]) -> Result
             let call = |client: &Client, name: &str| {
                 client.request("tools/call", json!({ "name": name, "arguments": given }))
             };
-            let (one, two) = (call(alone, tool).await, call(alone, tool).await);
-            let other = call(through, &exposed_name(name, tool)).await;
+            let exposed = exposed_name(name, tool);
+            let (one, two, other) =
+                tokio::join!(call(alone, tool), call(alone, tool), call(through, &exposed));
             settle(&mut found, &format!("tool {tool} of {name}"), &one, &two, &other);
         }
         for (prompt, definition) in &direct.prompts {
