@@ -3,7 +3,7 @@
 use super::{node::Node, record::question_key};
 use bowline_proto::replay::Answer;
 use bowline_server::{BoxFuture, transport::RemoteAnswers};
-use bowline_store::{Key, Put, PutError};
+use bowline_store::{Key, Put, PutError, StoreError};
 use bowline_types::{Id, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -124,12 +124,15 @@ pub(super) async fn store(node: &Node, session: &str, id: &Id, answer: Answer) -
             return Ok(());
         }
         match node.records().put(Put::update(key.clone(), value.clone(), record.version)).await {
-            Ok(_) => break,
+            Ok(_) => {
+                node.announce_key(key.as_str());
+                return Ok(());
+            }
             // Somebody answered it meanwhile, or the question was sealed again with another key: the next read tells.
             Err(PutError::Conflict | PutError::NotHeld) => {}
             Err(error) => return Err(error),
         }
     }
-    node.announce_key(key.as_str());
-    Ok(())
+    // Not acknowledged: the client sends it again.
+    Err(StoreError::unavailable("other processes write the same question").into())
 }

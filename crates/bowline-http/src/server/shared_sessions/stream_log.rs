@@ -101,7 +101,10 @@ impl StreamLog {
     async fn put(&self, entry: &Entry) -> Result<(), PutError> {
         let value = serde_json::to_vec(entry).unwrap_or_default();
         let key = self.key(entry.first)?;
-        let put = Put::create(key, value, self.ttl).group(self.group.clone()).relaxed();
+        let mut put = Put::create(key, value, self.ttl).group(self.group.clone());
+        if !entry.is_awaited() {
+            put = put.relaxed();
+        }
         self.node.records().put(put).await?;
         self.node.announce_key(self.group.as_str());
         Ok(())
@@ -173,6 +176,16 @@ impl Entry {
 
     fn holds(&self, number: u64) -> bool {
         (self.first..self.next()).contains(&number)
+    }
+
+    /// Returns whether somebody waits for it: the end of the stream, or a question.
+    ///
+    /// A store may lose other events. Their gap shows when the next event is read. After these there may be no next event.
+    fn is_awaited(&self) -> bool {
+        let is_request = |event: &RawJson| {
+            matches!(envelope::parse(&bytes(event)), Frame::Single(Ok(Message::Request { .. })))
+        };
+        self.is_last || self.events.iter().any(is_request)
     }
 
     fn numbered(&self) -> impl Iterator<Item = (u64, &RawJson)> {
