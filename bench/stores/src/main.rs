@@ -83,7 +83,7 @@ impl Engine {
             self.submit.push(started.elapsed());
             let step = Key::new(format!("{key}/step/1"))?;
             let started = Instant::now();
-            self.store.records().put(Put::create(step, vec![b'y'; 100], HOUR).held(key, owner.claim)).await?;
+            self.store.records().put(Put::create(step, vec![b'y'; 100], HOUR).under_claim(key, owner.claim)).await?;
             self.step.push(started.elapsed());
         }
         Ok(())

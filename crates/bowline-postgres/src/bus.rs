@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bowline_store::{Bus, Heard, Hints, Message, Namespace, StoreError, Topic};
+use bowline_store::{Bus, BusEvent, Hints, Message, Namespace, StoreError, Topic};
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
@@ -45,7 +45,7 @@ pub struct PostgresBus {
 }
 
 impl PostgresBus {
-    /// Connects and listens. After a lost connection, subscribers get [`Heard::Gap`] as soon as it listens again.
+    /// Connects and listens. After a lost connection, subscribers get [`BusEvent::Gap`] as soon as it listens again.
     pub(crate) async fn open(connector: Connector, namespace: &Namespace) -> Result<Self, StoreError> {
         let (waiting, messages) = mpsc::channel(WAITING);
         let hints = Hints::new();
@@ -70,7 +70,7 @@ impl Bus for PostgresBus {
         }
     }
 
-    fn subscribe(&self) -> BoxStream<'static, Heard> {
+    fn subscribe(&self) -> BoxStream<'static, BusEvent> {
         self.hints.subscribe()
     }
 }
@@ -99,8 +99,8 @@ impl Link {
     async fn listen(&self) -> Result<Listening, StoreError> {
         let (client, driver) = self.connector.open().await?;
         let nonce = format!("{:016x}", fastrand::u64(..));
-        let (heard_probe, mut probe) = mpsc::channel(1);
-        let driver = tokio::spawn(drive(driver, self.hints.clone(), nonce.clone(), heard_probe));
+        let (probe_seen, mut probe) = mpsc::channel(1);
+        let driver = tokio::spawn(drive(driver, self.hints.clone(), nonce.clone(), probe_seen));
         let listening = Listening { client, driver };
         // The name of a channel is an identifier; a namespace contains no quote.
         let listen = format!("LISTEN \"{}\"", self.channel);
@@ -133,7 +133,7 @@ impl Link {
                 }
                 pause = (pause * 2).min(PAUSES.1);
             };
-            self.hints.send(Heard::Gap);
+            self.hints.send(BusEvent::Gap);
         }
     }
 
@@ -167,7 +167,7 @@ impl Link {
     }
 }
 
-/// Drives a connection and hands on what it hears.
+/// Drives a connection and passes on the hints it receives.
 async fn drive(mut driver: Driver, hints: Hints, nonce: String, probe: mpsc::Sender<()>) {
     let mut messages = poll_fn(|cx| driver.poll_message(cx));
     while let Some(message) = messages.next().await {
@@ -178,7 +178,7 @@ async fn drive(mut driver: Driver, hints: Hints, nonce: String, probe: mpsc::Sen
                         Some(("", probed)) if probed == nonce => _ = probe.try_send(()),
                         // The probe of another process.
                         Some(("", _)) => {}
-                        _ => hints.send(read(line).map_or(Heard::Gap, Heard::Message)),
+                        _ => hints.send(read(line).map_or(BusEvent::Gap, BusEvent::Message)),
                     }
                 }
             }

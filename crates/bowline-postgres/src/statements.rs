@@ -112,8 +112,8 @@ pub(crate) async fn put(pool: &Pool, namespace: &str, put: &Put) -> Result<Versi
     let node = owner.map(|owner| bits(owner.node.bits()));
     let claim = owner.map(|owner| bits(owner.claim.bits()));
     let (queue, group) = (put.queue.as_ref().map(Queue::as_str), put.group.as_ref().map(Group::as_str));
-    let held_key = put.held.as_ref().map(|held| held.key.as_str());
-    let held_claim = put.held.as_ref().map(|held| bits(held.claim.bits()));
+    let required_key = put.required_claim.as_ref().map(|required| required.key.as_str());
+    let required_claim = put.required_claim.as_ref().map(|required| bits(required.claim.bits()));
     let mut parameters: Vec<Parameter<'_>> = vec![
         (&namespace, Type::TEXT),
         (&key, Type::TEXT),
@@ -123,8 +123,8 @@ pub(crate) async fn put(pool: &Pool, namespace: &str, put: &Put) -> Result<Versi
         (&claim, Type::INT8),
         (&due, Type::INT8),
         (&ttl, Type::INT8),
-        (&held_key, Type::TEXT),
-        (&held_claim, Type::INT8),
+        (&required_key, Type::TEXT),
+        (&required_claim, Type::INT8),
     ];
     let expected;
     let written = if let Expect::Version(version) = put.expect {
@@ -140,7 +140,7 @@ pub(crate) async fn put(pool: &Pool, namespace: &str, put: &Put) -> Result<Versi
                  due = CASE WHEN $13 THEN r.due WHEN $7 IS NOT NULL THEN LEAST((SELECT now FROM clock) + $7, {LAST}) END,
                  expires = CASE WHEN $8 IS NULL THEN r.expires ELSE LEAST((SELECT now FROM clock) + $8, {LAST}) END
              WHERE r.namespace = $1 AND r.key = $2 AND r.version = $11 AND r.expires > (SELECT now FROM clock)
-                 AND ($9 IS NULL OR EXISTS (SELECT FROM held))
+                 AND ($9 IS NULL OR EXISTS (SELECT FROM claimed))
              RETURNING 1"
         )
     } else {
@@ -150,7 +150,7 @@ pub(crate) async fn put(pool: &Pool, namespace: &str, put: &Put) -> Result<Versi
                  (namespace, key, value, version, node, claim, lapses, due, queue, grp, expires)
              SELECT $1, $2, $3, $4, $5, $6, 0, CASE WHEN $7 IS NOT NULL THEN LEAST(now + $7, {LAST}) END, $11, $12,
                  LEAST(now + coalesce($8, 0), {LAST})
-             FROM clock WHERE $9 IS NULL OR EXISTS (SELECT FROM held)
+             FROM clock WHERE $9 IS NULL OR EXISTS (SELECT FROM claimed)
              ON CONFLICT (namespace, key) DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version,
                  node = EXCLUDED.node, claim = EXCLUDED.claim, lapses = 0, due = EXCLUDED.due,
                  queue = EXCLUDED.queue, grp = EXCLUDED.grp, expires = EXCLUDED.expires
@@ -159,19 +159,19 @@ pub(crate) async fn put(pool: &Pool, namespace: &str, put: &Put) -> Result<Versi
         )
     };
     // Two writers that share a lock on the row they both write would wait for each other.
-    let lock = if held_key == Some(key) { "FOR NO KEY UPDATE" } else { "FOR SHARE" };
+    let lock = if required_key == Some(key) { "FOR NO KEY UPDATE" } else { "FOR SHARE" };
     let statement = format!(
-        "WITH {CLOCK}, held AS MATERIALIZED (
+        "WITH {CLOCK}, claimed AS MATERIALIZED (
              SELECT 1 FROM bowline_records WHERE namespace = $1 AND key = $9 AND claim = $10
                  AND expires > (SELECT now FROM clock) {lock}),
          written AS ({written})
-         SELECT $9 IS NULL OR EXISTS (SELECT FROM held), EXISTS (SELECT FROM written){}",
+         SELECT $9 IS NULL OR EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM written){}",
         relaxed(put.durability)
     );
     let rows = pool.query(&statement, &parameters).await.map_err(Failure::of_write)?;
     let row = rows.first().ok_or_else(|| StoreError::unknown("PostgreSQL returned no row for a write"))?;
     match (row.try_get(0).map_err(damaged)?, row.try_get(1).map_err(damaged)?) {
-        (false, _) => Err(PutError::NotHeld),
+        (false, _) => Err(PutError::ClaimLost),
         (true, false) => Err(PutError::Conflict),
         (true, true) => Ok(version),
     }

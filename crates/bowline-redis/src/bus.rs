@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_store::{Bus, Heard, Hints, Message, Namespace, StoreError, Topic};
+use bowline_store::{Bus, BusEvent, Hints, Message, Namespace, StoreError, Topic};
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use redis::aio::{PubSubSink, PubSubStream};
@@ -34,7 +34,7 @@ pub struct RedisBus {
 }
 
 impl RedisBus {
-    /// Connects and subscribes. After a lost connection, subscribers get [`Heard::Gap`] as soon as it is subscribed again.
+    /// Connects and subscribes. After a lost connection, subscribers get [`BusEvent::Gap`] as soon as it is subscribed again.
     pub(crate) async fn open(
         address: &Address,
         namespace: &Namespace,
@@ -66,7 +66,7 @@ impl Bus for RedisBus {
         }
     }
 
-    fn subscribe(&self) -> BoxStream<'static, Heard> {
+    fn subscribe(&self) -> BoxStream<'static, BusEvent> {
         self.hints.subscribe()
     }
 }
@@ -142,7 +142,7 @@ impl Listener {
                 }
                 pause = (pause * 2).min(PAUSES.1);
             };
-            self.hints.send(Heard::Gap);
+            self.hints.send(BusEvent::Gap);
         }
     }
 
@@ -151,7 +151,8 @@ impl Listener {
         loop {
             match tokio::time::timeout(PROBE, stream.next()).await {
                 Ok(Some(message)) => {
-                    self.hints.send(read(message.get_payload_bytes()).map_or(Heard::Gap, Heard::Message));
+                    self.hints
+                        .send(read(message.get_payload_bytes()).map_or(BusEvent::Gap, BusEvent::Message));
                 }
                 Ok(None) => return,
                 Err(_) => {

@@ -277,8 +277,8 @@ impl Redis {
             .arg(put.value.as_ref())
             .arg(expected)
             .arg(hex(version.bits()))
-            .arg(put.held.as_ref().map_or("", |held| held.key.as_str()))
-            .arg(put.held.as_ref().map_or_else(String::new, |held| hex(held.claim.bits())))
+            .arg(put.required_claim.as_ref().map_or("", |required| required.key.as_str()))
+            .arg(put.required_claim.as_ref().map_or_else(String::new, |required| hex(required.claim.bits())))
             .arg(claim)
             .arg(owner.map_or_else(String::new, |owner| hex(owner.node.bits())))
             .arg(owner.map_or_else(String::new, |owner| hex(owner.claim.bits())))
@@ -297,7 +297,7 @@ impl Redis {
                 Ok(version)
             }
             Value::Int(0) => Err(PutError::Conflict),
-            Value::Int(-1) => Err(PutError::NotHeld),
+            Value::Int(-1) => Err(PutError::ClaimLost),
             reply => Err(StoreError::unknown(format!("Redis answered a write with {reply:?}")).into()),
         }
     }

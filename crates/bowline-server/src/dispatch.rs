@@ -165,8 +165,8 @@ impl Core {
         }
         // A handler that is not async panics where it is called.
         match catch_unwind(AssertUnwindSafe(|| self.begin_tool(&tool, &mut call, notifier))) {
-            Ok(Begun::Done(outcome)) => Box::pin(ready(outcome)),
-            Ok(Begun::Running(ctx, future)) => {
+            Ok(StartedCall::Done(outcome)) => Box::pin(ready(outcome)),
+            Ok(StartedCall::Running(ctx, future)) => {
                 let panicking = Arc::clone(&tool);
                 Box::pin(caught(move || panicked(&panicking.name), self.finish_tool(tool, ctx, future)))
             }
@@ -190,15 +190,15 @@ impl Core {
         Ok(Arc::clone(tool))
     }
 
-    fn begin_tool(&self, tool: &ReadyTool, call: &mut Call, notifier: Notifier) -> Begun {
-        let begun = self.begin(call, notifier).and_then(|ctx| {
+    fn begin_tool(&self, tool: &ReadyTool, call: &mut Call, notifier: Notifier) -> StartedCall {
+        let started = self.begin(call, notifier).and_then(|ctx| {
             let arguments = call.params.arguments()?.unwrap_or_else(RawJson::empty_object);
             Ok((tool.call(ctx.clone(), arguments), ctx))
         });
-        match begun {
-            Ok((Running::Ready(done), ctx)) => Begun::Done(self.end_tool(tool, done, &ctx)),
-            Ok((Running::Pending(future), ctx)) => Begun::Running(ctx, future),
-            Err(error) => Begun::Done(Outcome::Failed(error)),
+        match started {
+            Ok((Running::Ready(done), ctx)) => StartedCall::Done(self.end_tool(tool, done, &ctx)),
+            Ok((Running::Pending(future), ctx)) => StartedCall::Running(ctx, future),
+            Err(error) => StartedCall::Done(Outcome::Failed(error)),
         }
     }
 
@@ -470,7 +470,7 @@ impl Core {
 }
 
 /// The state of a tool call after its first poll.
-enum Begun {
+enum StartedCall {
     Done(Outcome),
     Running(Ctx, BoxFuture<'static, Result<CallToolResult, Error>>),
 }
@@ -497,8 +497,8 @@ impl Service for OneTool {
                 Err(error) => return Outcome::Failed(error),
             }
             match core.begin_tool(tool, &mut call, notifier) {
-                Begun::Done(outcome) => outcome,
-                Begun::Running(ctx, future) => core.finish_tool(Arc::clone(tool), ctx, future).await,
+                StartedCall::Done(outcome) => outcome,
+                StartedCall::Running(ctx, future) => core.finish_tool(Arc::clone(tool), ctx, future).await,
             }
         }))
     }

@@ -57,11 +57,11 @@ fn field(property: &Value, definitions: Option<&Value>) -> Result<Value, String>
         let mut options = options.into_iter().filter(|option| option.get("type") != Some(&"null".into()));
         if let (Some(only), None) = (options.next(), options.next()) {
             let mut inner = field(&only, definitions)?;
-            let said_here = ["title", "description", "default"]
+            let own_keywords = ["title", "description", "default"]
                 .into_iter()
                 .filter_map(|key| Some((key, members.get(key).filter(|value| !value.is_null())?)));
             if let Some(inner) = inner.as_object_mut() {
-                inner.extend(said_here.map(|(key, value)| (key.to_owned(), value.clone())));
+                inner.extend(own_keywords.map(|(key, value)| (key.to_owned(), value.clone())));
             }
             return Ok(inner);
         }

@@ -34,10 +34,10 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 ///
 /// Like `anyhow::Error` it does not implement `std::error::Error`, so that `?` can convert every error into it.
 /// [`Error::into_std`] and [`HandlerError`] do.
-pub struct Error(Box<Carried>);
+pub struct Error(Box<ErrorCarrier>);
 
 /// Where the source of a [`HandlerError`] leads, so that its kind is found below errors of other types.
-struct Carried(Kind);
+struct ErrorCarrier(Kind);
 
 pub(crate) enum Kind {
     /// A text that the model can read and react to.
@@ -206,7 +206,7 @@ impl Error {
         while let Some(current) = next {
             let carried = match current.downcast_ref::<HandlerError>() {
                 Some(HandlerError(error)) => Some(&*error.0),
-                None => current.downcast_ref::<Carried>(),
+                None => current.downcast_ref::<ErrorCarrier>(),
             };
             if let Some(kind) = carried.and_then(|carried| carried.0.duplicate()) {
                 return Self::from(kind).with_context(context);
@@ -243,7 +243,7 @@ impl Error {
 
 impl From<Kind> for Error {
     fn from(kind: Kind) -> Self {
-        Self(Box::new(Carried(kind)))
+        Self(Box::new(ErrorCarrier(kind)))
     }
 }
 
@@ -368,7 +368,7 @@ impl Kind {
 }
 
 /// As the source of a [`HandlerError`], this is the kind of the error.
-impl fmt::Display for Carried {
+impl fmt::Display for ErrorCarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Tool(_) | Kind::Other(_) => f.write_str("tool error"),
@@ -382,13 +382,13 @@ impl fmt::Display for Carried {
     }
 }
 
-impl fmt::Debug for Carried {
+impl fmt::Debug for ErrorCarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl StdError for Carried {}
+impl StdError for ErrorCarrier {}
 
 /// An error that a handler may return: everything that converts into `Box<dyn Error + Send + Sync>`.
 #[diagnostic::on_unimplemented(

@@ -54,7 +54,7 @@ impl fmt::Debug for Updates {
 struct Listeners {
     known: Vec<Weak<dyn Listener>>,
     /// The number of entries that may be dead.
-    gone: usize,
+    disconnected: usize,
     /// The number of entries at which dead ones are removed.
     clean_at: usize,
 }
@@ -65,7 +65,7 @@ impl Listeners {
         self.known.retain(|known| known.strong_count() > 0);
         let alive = self.known.len();
         self.known.shrink_to(alive * 2);
-        (self.gone, self.clean_at) = (0, (alive * 2).max(64));
+        (self.disconnected, self.clean_at) = (0, (alive * 2).max(64));
     }
 }
 
@@ -83,9 +83,9 @@ impl Hub {
     /// Records that a connection was dropped.
     pub(crate) fn leave(&self) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.gone += 1;
+        listeners.disconnected += 1;
         // Cleans up only when half of them are gone, for the same reason.
-        if listeners.gone * 2 >= listeners.known.len() {
+        if listeners.disconnected * 2 >= listeners.known.len() {
             listeners.remove_dropped();
         }
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use bowline_store::{Bus, Heard, Hints, Message, StoreError, Topic};
+use bowline_store::{Bus, BusEvent, Hints, Message, StoreError, Topic};
 use futures_core::stream::BoxStream;
 use rusqlite::{Connection, params};
 
@@ -73,13 +73,13 @@ impl SqliteBus {
 
 impl Bus for SqliteBus {
     fn publish(&self, message: Message) {
-        self.hints.send(Heard::Message(message.clone()));
+        self.hints.send(BusEvent::Message(message.clone()));
         if self.waiting.try_send(message).is_err() {
             tracing::debug!("a hint is lost: {WAITING} wait to be written");
         }
     }
 
-    fn subscribe(&self) -> BoxStream<'static, Heard> {
+    fn subscribe(&self) -> BoxStream<'static, BusEvent> {
         self.hints.subscribe()
     }
 }
@@ -155,14 +155,14 @@ impl Link {
             let number: i64 = row.get(0)?;
             // Others wrote more than the file keeps.
             if number > self.last + 1 {
-                self.hints.send(Heard::Gap);
+                self.hints.send(BusEvent::Gap);
             }
             self.last = number;
             if row.get(1)? {
                 let topic = Topic::new(row.get::<_, String>(2)?).ok();
                 let message =
                     topic.and_then(|topic| Message::new(topic, row.get::<_, Vec<u8>>(3).ok()?).ok());
-                self.hints.send(message.map_or(Heard::Gap, Heard::Message));
+                self.hints.send(message.map_or(BusEvent::Gap, BusEvent::Message));
             }
         }
         Ok(changed)

@@ -88,13 +88,13 @@ pub(crate) fn put(
     put: &Put,
 ) -> rusqlite::Result<Result<Version, PutError>> {
     let now = now();
-    if let Some(held) = &put.held {
+    if let Some(required) = &put.required_claim {
         let claim: Option<Option<i64>> = connection
             .prepare_cached("SELECT claim FROM records WHERE namespace = ?1 AND key = ?2 AND expires > ?3")?
-            .query_row(params![namespace, held.key.as_str(), millis(now)], |row| row.get(0))
+            .query_row(params![namespace, required.key.as_str(), millis(now)], |row| row.get(0))
             .optional()?;
-        if claim.flatten() != Some(bits(held.claim.bits())) {
-            return Ok(Err(PutError::NotHeld));
+        if claim.flatten() != Some(bits(required.claim.bits())) {
+            return Ok(Err(PutError::ClaimLost));
         }
     }
     let mut next = match (find(connection, namespace, &put.key, now)?, put.expect) {
@@ -207,8 +207,8 @@ pub(crate) fn depth(connection: &Connection, namespace: &str, queues: &[Queue]) 
     for queue in queues {
         statement.query_row(params![namespace, queue.as_str(), millis(now)], |row| {
             depth.due += row.get::<_, i64>(0)?.cast_unsigned();
-            depth.held += row.get::<_, i64>(1)?.cast_unsigned();
-            depth.later += row.get::<_, i64>(2)?.cast_unsigned();
+            depth.claimed += row.get::<_, i64>(1)?.cast_unsigned();
+            depth.scheduled += row.get::<_, i64>(2)?.cast_unsigned();
             if let Some(due) = row.get::<_, Option<i64>>(3)? {
                 depth.oldest = depth.oldest.max(now.since(time(due)));
             }

@@ -44,7 +44,7 @@ impl Message {
 /// What a subscriber receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Heard {
+pub enum BusEvent {
     /// A hint.
     Message(Message),
     /// Hints may have been lost. Whoever waits for a record reads it again.
@@ -57,5 +57,5 @@ pub trait Bus: Send + Sync + fmt::Debug {
     fn publish(&self, message: Message);
 
     /// Returns what is published from now on.
-    fn subscribe(&self) -> BoxStream<'static, Heard>;
+    fn subscribe(&self) -> BoxStream<'static, BusEvent>;
 }

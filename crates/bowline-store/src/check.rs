@@ -84,7 +84,7 @@ pub async fn measure(records: &dyn Records) -> Result<Vec<Finding>, StoreError> 
         records.put(Put::create(key[0].clone(), "check", Duration::from_secs(60))).await.map_err(
             |error| match error {
                 PutError::Store(error) => error,
-                PutError::Conflict | PutError::NotHeld => {
+                PutError::Conflict | PutError::ClaimLost => {
                     StoreError::invalid(format!("a new record was refused: {error}"))
                 }
             },

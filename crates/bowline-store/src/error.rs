@@ -76,7 +76,7 @@ pub enum PutError {
     /// The record exists, is missing, or has another version.
     Conflict,
     /// The claim that the write was made under is no longer the record's.
-    NotHeld,
+    ClaimLost,
     /// The store failed.
     Store(StoreError),
 }
@@ -85,7 +85,7 @@ impl fmt::Display for PutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Conflict => f.write_str("the record was changed by another writer"),
-            Self::NotHeld => f.write_str("another process has claimed the record"),
+            Self::ClaimLost => f.write_str("another process has claimed the record"),
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -95,7 +95,7 @@ impl Error for PutError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Store(error) => error.source(),
-            Self::Conflict | Self::NotHeld => None,
+            Self::Conflict | Self::ClaimLost => None,
         }
     }
 }

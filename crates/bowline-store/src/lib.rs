@@ -6,7 +6,7 @@
 //!
 //! A record can be *due* in a queue. A process [claims](Records::claim) due records and holds each of them for the time of
 //! a lease, which it [renews](Records::renew). If the process dies, the lease ends and another process claims the record.
-//! A write can name the claim it is made under ([`Put::held`]); the engine checks the claim in the same step, so that a
+//! A write can name the claim it is made under ([`Put::under_claim`]); the engine checks the claim in the same step, so that a
 //! process that lost its claim cannot write.
 //!
 //! The clock of the store decides about leases, due times and expiry. Times are given as durations and read as [`Time`]s
@@ -49,7 +49,7 @@ mod rekey;
 mod sealed;
 mod store;
 
-pub use bus::{Bus, Heard, MAX_HINT_BYTES, Message};
+pub use bus::{Bus, BusEvent, MAX_HINT_BYTES, Message};
 pub use check::{Finding, Level, measure};
 pub use error::{ErrorKind, PutError, StoreError};
 pub use hints::Hints;
@@ -59,8 +59,8 @@ pub use metrics::{OperationTimes, StoreMetrics, TIME_BOUNDS};
 pub use name::{Group, InvalidName, Key, MAX_NAME_BYTES, Queue, Topic};
 pub use record::{ClaimId, NodeId, Owner, Record, Time, Version};
 pub use records::{
-    ClaimChange, ClaimRequest, Depth, DueChange, Durability, Expect, Held, MAX_VALUE_BYTES, Page, Put,
-    Records, TtlChange,
+    ClaimChange, ClaimRequest, Depth, DueChange, Durability, Expect, MAX_VALUE_BYTES, Page, Put, Records,
+    RequiredClaim, TtlChange,
 };
 pub use rekey::Rekeyed;
 pub use sealed::Sealed;

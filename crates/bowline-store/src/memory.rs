@@ -11,7 +11,7 @@ use futures_core::stream::BoxStream;
 use tokio::time::Instant;
 
 use crate::{
-    Bus, ClaimChange, ClaimId, ClaimRequest, Depth, DueChange, Expect, Group, Heard, Hints, Key, Message,
+    Bus, BusEvent, ClaimChange, ClaimId, ClaimRequest, Depth, DueChange, Expect, Group, Hints, Key, Message,
     NodeId, Owner, Page, Put, PutError, Queue, Record, Records, StoreError, Time, TtlChange, Version,
 };
 
@@ -77,10 +77,10 @@ impl Memory {
         put.check()?;
         let mut rows = self.rows();
         let now = self.now();
-        if let Some(held) = &put.held {
-            let owner = rows.live(&held.key, now).and_then(|row| row.owner);
-            if owner.map(|owner| owner.claim) != Some(held.claim) {
-                return Err(PutError::NotHeld);
+        if let Some(required) = &put.required_claim {
+            let owner = rows.live(&required.key, now).and_then(|row| row.owner);
+            if owner.map(|owner| owner.claim) != Some(required.claim) {
+                return Err(PutError::ClaimLost);
             }
         }
         let mut row = match (rows.live(&put.key, now), put.expect) {
@@ -390,9 +390,9 @@ impl Records for Memory {
                     depth.due += 1;
                     depth.oldest = depth.oldest.max(now.since(*due));
                 } else if row.owner.is_some() {
-                    depth.held += 1;
+                    depth.claimed += 1;
                 } else {
-                    depth.later += 1;
+                    depth.scheduled += 1;
                 }
             }
             Ok(Some(depth))
@@ -415,10 +415,10 @@ impl MemoryBus {
 
 impl Bus for MemoryBus {
     fn publish(&self, message: Message) {
-        self.hints.send(Heard::Message(message));
+        self.hints.send(BusEvent::Message(message));
     }
 
-    fn subscribe(&self) -> BoxStream<'static, Heard> {
+    fn subscribe(&self) -> BoxStream<'static, BusEvent> {
         self.hints.subscribe()
     }
 }

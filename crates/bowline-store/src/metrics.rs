@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::{
-    Bus, ClaimRequest, Depth, ErrorKind, Group, Heard, Key, Message, NodeId, Owner, Page, Put, PutError,
+    Bus, BusEvent, ClaimRequest, Depth, ErrorKind, Group, Key, Message, NodeId, Owner, Page, Put, PutError,
     Queue, Record, Records, StoreError, Version,
 };
 
@@ -265,7 +265,7 @@ impl Records for Metered {
         }
         Box::pin(async move {
             let written = self.metrics.measure(Operation::Put, self.inner.put(put)).await;
-            if matches!(written, Err(PutError::Conflict | PutError::NotHeld)) {
+            if matches!(written, Err(PutError::Conflict | PutError::ClaimLost)) {
                 self.metrics.0.conflicts.fetch_add(1, Ordering::Relaxed);
             }
             written
@@ -345,10 +345,10 @@ impl Bus for MeteredBus {
         self.inner.publish(message);
     }
 
-    fn subscribe(&self) -> BoxStream<'static, Heard> {
+    fn subscribe(&self) -> BoxStream<'static, BusEvent> {
         let metrics = self.metrics.clone();
-        Box::pin(self.inner.subscribe().inspect(move |heard| {
-            if *heard == Heard::Gap {
+        Box::pin(self.inner.subscribe().inspect(move |event| {
+            if *event == BusEvent::Gap {
                 metrics.0.gaps.fetch_add(1, Ordering::Relaxed);
             }
         }))
@@ -363,8 +363,8 @@ mod tests {
     use futures_util::StreamExt;
 
     use crate::{
-        Bus, ClaimRequest, Heard, Hints, Key, Memory, MemoryBus, Message, NodeId, Put, Queue, Reach, Records,
-        Store,
+        Bus, BusEvent, ClaimRequest, Hints, Key, Memory, MemoryBus, Message, NodeId, Put, Queue, Reach,
+        Records, Store,
     };
 
     #[derive(Debug, Default)]
@@ -372,10 +372,10 @@ mod tests {
 
     impl Bus for Lossy {
         fn publish(&self, _message: Message) {
-            self.0.send(Heard::Gap);
+            self.0.send(BusEvent::Gap);
         }
 
-        fn subscribe(&self) -> futures_core::stream::BoxStream<'static, Heard> {
+        fn subscribe(&self) -> futures_core::stream::BoxStream<'static, BusEvent> {
             self.0.subscribe()
         }
     }
@@ -391,7 +391,7 @@ mod tests {
         records.put(put.clone()).await.unwrap();
         records.put(put).await.unwrap_err();
         let depth = store.depth().await.unwrap().unwrap();
-        assert_eq!((depth.due, depth.held, depth.later), (1, 0, 0));
+        assert_eq!((depth.due, depth.claimed, depth.scheduled), (1, 0, 0));
         // Two claims that end without renewal, and the one that takes the record over.
         for _ in 0..3 {
             let claim = ClaimRequest::new(NodeId::random(), [queue.clone()]).lease(Duration::from_secs(1));
@@ -409,9 +409,9 @@ mod tests {
         records.sweep(10).await.unwrap();
         assert_eq!(metrics.sweep_lag(), Duration::ZERO);
 
-        let mut heard = store.bus().subscribe();
+        let mut events = store.bus().subscribe();
         store.bus().publish(Message::new(crate::Topic::new("t").unwrap(), "x").unwrap());
-        heard.next().await;
+        events.next().await;
         assert_eq!(metrics.gaps(), 1);
     }
 

@@ -93,18 +93,18 @@ impl Page {
 pub struct Depth {
     /// Records that can be claimed, those of lapsed claims included.
     pub due: u64,
-    /// Records that are held.
-    pub held: u64,
-    /// Records that can be claimed later.
-    pub later: u64,
+    /// Records that a process has claimed.
+    pub claimed: u64,
+    /// Records that are due in the future.
+    pub scheduled: u64,
     /// How long the record has been due that can be claimed for the longest time.
     pub oldest: Duration,
 }
 
 impl Depth {
     /// Counts, and the time of the record that is due for the longest time.
-    pub fn new(due: u64, held: u64, later: u64, oldest: Duration) -> Self {
-        Self { due, held, later, oldest }
+    pub fn new(due: u64, claimed: u64, scheduled: u64, oldest: Duration) -> Self {
+        Self { due, claimed, scheduled, oldest }
     }
 }
 
@@ -120,7 +120,7 @@ pub enum Expect {
 
 /// The claim under which a write is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct RequiredClaim {
     /// The record that is claimed. It need not be the one that is written.
     pub key: Key,
     /// The claim.
@@ -191,7 +191,7 @@ pub struct Put {
     /// What must be there.
     pub expect: Expect,
     /// A claim that must still hold, checked in the same step as the write.
-    pub held: Option<Held>,
+    pub required_claim: Option<RequiredClaim>,
     /// The change of the owner.
     pub claim: ClaimChange,
     /// The change of the due time. [`ClaimChange::Take`] sets the due time itself.
@@ -222,7 +222,7 @@ impl Put {
             key,
             value,
             expect,
-            held: None,
+            required_claim: None,
             claim: ClaimChange::Keep,
             due: DueChange::Keep,
             queue: None,
@@ -233,8 +233,8 @@ impl Put {
     }
 
     /// Writes only if `claim` is still the claim of `key`.
-    pub fn held(mut self, key: Key, claim: ClaimId) -> Self {
-        self.held = Some(Held { key, claim });
+    pub fn under_claim(mut self, key: Key, claim: ClaimId) -> Self {
+        self.required_claim = Some(RequiredClaim { key, claim });
         self
     }
 

@@ -157,7 +157,7 @@ mod tests {
             old.records().put(put).await.unwrap();
         }
         let claim = ClaimRequest::new(NodeId::random(), [Queue::new("q").unwrap()]).limit(4);
-        let held = old.records().claim(claim).await.unwrap();
+        let claimed = old.records().claim(claim).await.unwrap();
         let both = store(&engine, &[2, 1]);
         both.records().put(Put::create(Key::new("new").unwrap(), "new", minute)).await.unwrap();
         engine.put(Put::create(Key::new("plain").unwrap(), "not sealed", minute)).await.unwrap();
@@ -170,14 +170,14 @@ mod tests {
         let listed = new.records().list(&Group::new("g").unwrap(), None, 100).await.unwrap();
         let values: Vec<_> = listed.iter().map(|record| record.value.clone()).collect();
         assert_eq!(values, (0..10).map(|number| format!("v{number}")).collect::<Vec<_>>());
-        let before = &held[0];
+        let before = &claimed[0];
         let after = listed.iter().find(|record| record.key == before.key).unwrap();
         assert_eq!(
             (after.owner, after.due, &after.queue, after.expires),
             (before.owner, before.due, &before.queue, before.expires)
         );
         let write = Put::update(after.key.clone(), "done", after.version)
-            .held(after.key.clone(), before.owner.unwrap().claim);
+            .under_claim(after.key.clone(), before.owner.unwrap().claim);
         new.records().put(write).await.unwrap();
         // Once more: nothing is left to do.
         assert_eq!(rekey(&both).await.unwrap().sealed, 0);

@@ -92,7 +92,8 @@ fn render(page: &mut Output, store: &Store, depth: Option<Depth>) {
     let Some(depth) = depth else { return };
     let name = "bowline_tasks";
     page.family(name, "gauge", "Unfinished tasks of all processes that do not wait for an answer.");
-    for (state, count) in [("waiting", depth.due), ("running", depth.held), ("sleeping", depth.later)] {
+    for (state, count) in [("waiting", depth.due), ("running", depth.claimed), ("sleeping", depth.scheduled)]
+    {
         page.sample(name, &[("state", state)], count);
     }
     let name = "bowline_task_queue_age_seconds";

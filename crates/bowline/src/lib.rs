@@ -262,10 +262,10 @@ pub mod host {
 #[cfg(any(feature = "store", feature = "tasks"))]
 pub mod store {
     pub use bowline_store::{
-        Bus, ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, ErrorKind, Expect, Finding, Group,
-        Heard, Held, Hints, InvalidName, Key, Level, Limited, Limits, Memory, MemoryBus, Message, Namespace,
-        NodeId, Owner, Put, PutError, Queue, Reach, Record, Records, Sealed, Store, StoreBuilder, StoreError,
-        Time, Topic, TtlChange, Version,
+        Bus, BusEvent, ClaimChange, ClaimId, ClaimRequest, DueChange, Durability, ErrorKind, Expect, Finding,
+        Group, Hints, InvalidName, Key, Level, Limited, Limits, Memory, MemoryBus, Message, Namespace,
+        NodeId, Owner, Put, PutError, Queue, Reach, Record, Records, RequiredClaim, Sealed, Store,
+        StoreBuilder, StoreError, Time, Topic, TtlChange, Version,
     };
     #[cfg(feature = "store")]
     pub use bowline_stores::{InvalidKey, StoreOptions, key_ring, open};

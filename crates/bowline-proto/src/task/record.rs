@@ -197,11 +197,11 @@ pub struct TaskProgress {
 pub struct TaskJob {
     /// When the other system was last asked, in milliseconds since the epoch. 0 if that has not happened.
     #[serde(default)]
-    pub looked_at: u64,
+    pub polled_at: u64,
     /// Whether the task was cancelled and the other system has not confirmed that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancels: bool,
-    /// How often the other system was told so in vain.
+    /// How often cancelling the job failed.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub tries: u32,
 }
@@ -330,7 +330,7 @@ impl TaskRecord {
         }
     }
 
-    /// Returns whether another system still has to be told that the task was cancelled.
+    /// Returns whether the job still has to be cancelled in the other system.
     pub fn cancels_outside(&self) -> bool {
         self.job.as_ref().is_some_and(|job| job.cancels)
     }

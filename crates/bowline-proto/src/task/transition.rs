@@ -55,14 +55,14 @@ pub enum Event {
     Release,
     /// The handler is done.
     Finish(Ending),
-    /// The client cancels. If another system does the work, it is told so by whoever claims the record next.
+    /// The client cancels. If another system does the work, whoever claims the record next cancels the job there.
     Cancel,
     /// The other system that does the work has cancelled it, or does not run it.
     CancelledOutside,
-    /// The other system could not be told that the task was cancelled; it is tried again after this time.
+    /// The job could not be cancelled in the other system; it is tried again after this time.
     CancelOutsideLater(Duration),
     /// Nothing; only an elapsed time takes effect.
-    Look,
+    Refresh,
 }
 
 /// What a write does to the claim of the record.
@@ -138,13 +138,13 @@ pub fn transition(record: &mut TaskRecord, event: Event, now: u64) -> Result<Eff
     let mut effects = expire(record, now);
     if record.is_terminal() {
         return match event {
-            Event::Look => Ok(effects),
+            Event::Refresh => Ok(effects),
             event if record.cancels_outside() => after_cancellation(record, &event, effects),
             _ => Err(Refused::Ended),
         };
     }
     match event {
-        Event::Look => return Ok(effects),
+        Event::Refresh => return Ok(effects),
         Event::Ask { questions, kept } => ask(record, &questions, kept, &mut effects)?,
         Event::Answer(answers) => answer(record, answers, &mut effects)?,
         Event::Put { keys, until } => {
@@ -168,7 +168,7 @@ pub fn transition(record: &mut TaskRecord, event: Event, now: u64) -> Result<Eff
         Event::Sleep { time, kept } => {
             record.kept = kept;
             if let Some(job) = &mut record.job {
-                job.looked_at = now;
+                job.polled_at = now;
             }
             effects = Effects { claim: Claim::Release, due: Due::In(time), is_changed: true, ..effects };
         }
@@ -383,7 +383,7 @@ mod tests {
     fn a_task_that_has_not_ended_in_time_fails_and_stays_readable() {
         // proves: TASK-23, TASKX-22
         let mut record = task();
-        let effects = transition(&mut record, Event::Look, CREATED + 60_000).unwrap();
+        let effects = transition(&mut record, Event::Refresh, CREATED + 60_000).unwrap();
         assert_eq!(effects.expires_in, Some(KEPT_AFTER_END));
         assert_eq!(view_2025::status(&record), TaskStatus::Failed);
         assert_eq!(record.ttl_ms, 60_000 + 900_000);
@@ -439,7 +439,7 @@ mod tests {
         record.job = Some(TaskJob::default());
         let pause = Event::Sleep { time: Duration::from_secs(30), kept: Vec::new() };
         transition(&mut record, pause, CREATED + 7).unwrap();
-        assert_eq!(record.job.as_ref().unwrap().looked_at, CREATED + 7);
+        assert_eq!(record.job.as_ref().unwrap().polled_at, CREATED + 7);
         let early = Event::CancelOutsideLater(Duration::from_secs(5));
         assert_eq!(transition(&mut record, early.clone(), CREATED + 8), Err(Refused::NotCancelled));
 
@@ -477,7 +477,7 @@ mod tests {
         Done(bool),
         Fail,
         Cancel,
-        Look,
+        Refresh,
     }
 
     fn moves() -> impl Strategy<Value = Vec<(Move, u64)>> {
@@ -491,7 +491,7 @@ mod tests {
             any::<bool>().prop_map(Move::Done),
             Just(Move::Fail),
             Just(Move::Cancel),
-            Just(Move::Look),
+            Just(Move::Refresh),
         ];
         proptest::collection::vec((one, 0..9_000_u64), 0..40)
     }
@@ -516,7 +516,7 @@ mod tests {
                     Move::Done(is_error) => done(is_error),
                     Move::Fail => Event::Finish(Ending::Error(RpcError::internal("no"))),
                     Move::Cancel => Event::Cancel,
-                    Move::Look => Event::Look,
+                    Move::Refresh => Event::Refresh,
                 };
                 let asks = matches!(event, Event::Ask { .. });
                 let outcome = transition(&mut record, event, now);

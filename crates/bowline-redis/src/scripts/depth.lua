@@ -1,6 +1,6 @@
 -- ARGV: queues
--- Held records are due when their lease ends, so they are among those that are due next.
-local due, held, later, oldest = 0, 0, 0, 0
+-- Claimed records are due when their lease ends, so they are among those that are due next.
+local due, claimed, scheduled, oldest = 0, 0, 0, 0
 for _, queue in ipairs(ARGV) do
     local name = P .. ':q:' .. queue
     local waiting = redis.call('ZCOUNT', name, '-inf', int(now))
@@ -13,7 +13,7 @@ for _, queue in ipairs(ARGV) do
     for _, key in ipairs(redis.call('ZRANGEBYSCORE', name, '(' .. int(now), '+inf', 'LIMIT', 0, 1000)) do
         if redis.call('HEXISTS', row(key), 'n') == 1 then taken = taken + 1 end
     end
-    held = held + taken
-    later = later + rest - taken
+    claimed = claimed + taken
+    scheduled = scheduled + rest - taken
 end
-return { due, held, later, oldest }
+return { due, claimed, scheduled, oldest }

@@ -1,7 +1,7 @@
--- ARGV: 1 key, 2 value, 3 expected version or '', 4 new version, 5 held key or '', 6 held claim,
+-- ARGV: 1 key, 2 value, 3 expected version or '', 4 new version, 5 key of the required claim or '', 6 the required claim,
 --   7 owner (keep, release, take), 8 node, 9 claim, 10 due (keep, never, in), 11 milliseconds, 12 queue, 13 group,
 --   14 milliseconds to live or ''
--- Returns 1 if written, 0 for a conflict, -1 if not held.
+-- Returns 1 if written, 0 for a conflict, -1 if the claim is lost.
 local key = ARGV[1]
 if ARGV[5] ~= '' then
     local parent = live(ARGV[5])

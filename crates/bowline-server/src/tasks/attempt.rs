@@ -41,7 +41,7 @@ pub(crate) struct Attempt {
     id: String,
     owner: Owner,
     expires: u64,
-    /// Whether the task is cancelled, and only the other system has to be told.
+    /// Whether the task is cancelled, and only the job in the other system has to be cancelled.
     only_cancels: bool,
     /// Locked while it is written, so that writes of one attempt follow each other.
     record: tokio::sync::Mutex<(TaskRecord, Version)>,
@@ -130,7 +130,7 @@ impl Attempt {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the task has ended, and only the other system that did its work has to be told.
+    /// Whether the task has ended, and only the other system that did its work has to cancel it.
     pub(crate) fn only_cancels(&self) -> bool {
         self.only_cancels
     }
@@ -157,9 +157,9 @@ impl Attempt {
         self.renewed.notify_waiters();
     }
 
-    /// Waits until the claim is certain, or lost: nothing new is begun while the lease may have ended. Whoever waited looks
+    /// Waits until the claim is certain, or lost: no new work starts while the lease may have ended. The caller then checks
     /// whether the attempt is stopped.
-    pub(crate) async fn held(&self) {
+    pub(crate) async fn await_lease(&self) {
         loop {
             let renewed = self.renewed.notified();
             if self.is_stopped() || self.lease_from().elapsed() < self.table.settings.lease * 2 / 3 {
@@ -192,7 +192,7 @@ impl Attempt {
     }
 
     /// Stops the attempt from inside of its handler, which is dropped.
-    pub(crate) async fn lost(&self) {
+    pub(crate) async fn abandon(&self) {
         self.stop();
         std::future::pending::<()>().await;
     }
@@ -221,15 +221,15 @@ impl Attempt {
 
     /// Applies an event to the record, together with what was reported.
     pub(crate) async fn write(&self, event: &Event) -> Result<(), NotWritten> {
-        let mut held = self.record.lock().await;
+        let mut current = self.record.lock().await;
         let report = self.take_report();
         let mut tries = 0;
         loop {
-            self.held().await;
+            self.await_lease().await;
             if self.is_stopped() {
                 return Err(NotWritten::Lost);
             }
-            let (mut record, version) = held.clone();
+            let (mut record, version) = current.clone();
             let now = self.table.clock.now();
             let reported =
                 transition(&mut record, report.clone(), now).is_ok_and(|effects| effects.is_visible);
@@ -239,20 +239,20 @@ impl Attempt {
                 return Ok(());
             }
             let mut write =
-                put(self.key.clone(), &record, version, effects).held(self.key.clone(), self.claim());
-            if matches!(event, Event::Look) {
+                put(self.key.clone(), &record, version, effects).under_claim(self.key.clone(), self.claim());
+            if matches!(event, Event::Refresh) {
                 write = write.relaxed();
             }
             match self.table.records().put(write).await {
                 Ok(version) => {
                     self.table.announce(&record, effects);
-                    *held = (record, version);
+                    *current = (record, version);
                     return Ok(());
                 }
-                Err(PutError::Conflict | PutError::NotHeld) => match self.table.read(&self.id).await {
+                Err(PutError::Conflict | PutError::ClaimLost) => match self.table.read(&self.id).await {
                     // Somebody answered a question or the like; the claim is still ours.
                     Ok(Some(found)) if found.owner == Some(self.owner) => {
-                        *held = (found.record, found.version);
+                        *current = (found.record, found.version);
                     }
                     Ok(_) => {
                         self.stop();
@@ -319,7 +319,7 @@ impl Attempt {
         let reporting = async {
             loop {
                 self.reported.notified().await;
-                let _ = self.write(&Event::Look).await;
+                let _ = self.write(&Event::Refresh).await;
                 sleep(REPORT_EVERY).await;
             }
         };
@@ -385,12 +385,12 @@ impl Attempt {
         let key = self.table.part(&self.id, "result");
         let mut tries = 0;
         loop {
-            self.held().await;
+            self.await_lease().await;
             if self.is_stopped() {
                 return Err(RpcError::internal("the task runs elsewhere"));
             }
             let put = Put::create(key.clone(), value.as_bytes().to_vec(), self.kept_for())
-                .held(self.key.clone(), self.claim())
+                .under_claim(self.key.clone(), self.claim())
                 .group(self.table.parts(&self.id));
             match self.table.records().put(put).await {
                 Ok(_) => return Ok(is_error),
@@ -406,7 +406,7 @@ impl Attempt {
                         _ => {}
                     }
                 }
-                Err(PutError::NotHeld) => {
+                Err(PutError::ClaimLost) => {
                     self.stop();
                     return Err(RpcError::internal("the task runs elsewhere"));
                 }

@@ -18,10 +18,10 @@ use tokio::{task::JoinHandle, time::timeout};
 /// The step that keeps the name of the job.
 const STEP: &str = "bowline/job";
 
-/// The shortest time between two looks.
+/// The shortest time between two polls.
 const MIN_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a look or a cancellation may take.
+/// How long a poll or a cancellation may take.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
 /// How long to wait before a cancellation is tried again: doubled each time, up to the longest.
@@ -30,8 +30,8 @@ const CANCEL_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::fr
 /// Work that another system does: [`Tool::job`].
 ///
 /// The other system starts the work, and names it. That name is all that the server keeps of it, in the store of its tasks. It
-/// asks the other system how far the work is at an interval, and when a client looks at the task, and tells it when a client
-/// cancels the task. Nothing of the job is in memory meanwhile, so any process that shares the store can look after it, and
+/// asks the other system how far the work is at an interval, and when a client reads the task, and cancels it when a client
+/// cancels the task. Nothing of the job is in memory meanwhile, so any process that shares the store can poll it, and
 /// the task survives a restart.
 ///
 /// For callers that do not support tasks, the call waits for the end of the job.
@@ -64,7 +64,7 @@ const CANCEL_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::fr
 ///         self.ci.submit(&branch.name, &ctx.step_id("submit")).await
 ///     }
 ///
-///     async fn look(&self, run: &str) -> Result<JobStatus<String>> {
+///     async fn status(&self, run: &str) -> Result<JobStatus<String>> {
 ///         let run = self.ci.run(run).await?;
 ///         Ok(if run.is_done { JobStatus::Done(run.stage) } else { JobStatus::running().message(run.stage) })
 ///     }
@@ -91,17 +91,17 @@ pub trait Job: Send + Sync + 'static {
 
     /// Asks how far the work is. An error means that this is not known now: it is asked again at the next interval, until the
     /// time of the task is over.
-    fn look(&self, job: &str) -> impl Future<Output = Result<JobStatus<Self::Output>>> + Send;
+    fn status(&self, job: &str) -> impl Future<Output = Result<JobStatus<Self::Output>>> + Send;
 
     /// Tells the other system to cancel the work. It may be called more than once, and for work that has ended.
     ///
     /// After an error it is called again, until the record of the task expires. The client does not wait for it.
     fn cancel(&self, job: &str) -> impl Future<Output = Result<()>> + Send;
 
-    /// Returns the time between two looks, at least 1 s. Default: 30 s.
+    /// Returns the time between two polls, at least 1 s. Default: 30 s.
     ///
-    /// When a client asks for the task, the work is looked at without waiting for this, but at most once per second.
-    fn look_every(&self) -> Duration {
+    /// When a client asks for the task, the job is polled without waiting for this, but at most once per second.
+    fn poll_interval(&self) -> Duration {
         Duration::from_secs(30)
     }
 }
@@ -181,29 +181,29 @@ impl Tool {
     }
 }
 
-/// Starts a job, if that has not happened, and looks at it. In a task one look ends the round.
+/// Starts a job, if that has not happened, and polls it. In a task each poll ends the round.
 async fn run<J: Job>(job: Arc<J>, ctx: Ctx, arguments: J::Arguments) -> Result<J::Output> {
-    let mut outside = Outside { job: Arc::clone(&job), ctx: ctx.clone(), state: State::Nothing };
-    let name: String = ctx.once(STEP, outside.start(arguments)).await?;
+    let mut untracked = UntrackedJob { job: Arc::clone(&job), ctx: ctx.clone(), state: State::Nothing };
+    let name: String = ctx.once(STEP, untracked.start(arguments)).await?;
     // A task keeps the name. The job of a plain call is cancelled with the call.
-    outside.state = match ctx.task_id() {
+    untracked.state = match ctx.task_id() {
         Some(_) => State::Nothing,
         None => State::Runs(name.clone()),
     };
     loop {
-        let looked = timeout(CALL_TIME, job.look(&name)).await;
-        match looked.unwrap_or_else(|_| Err(late())) {
+        let polled = timeout(CALL_TIME, job.status(&name)).await;
+        match polled.unwrap_or_else(|_| Err(late())) {
             Ok(JobStatus::Running(progress)) => report(&ctx, progress),
             Ok(JobStatus::Done(output)) => {
-                outside.state = State::Nothing;
+                untracked.state = State::Nothing;
                 return Ok(output);
             }
             Ok(JobStatus::Failed(reason)) => {
-                outside.state = State::Nothing;
+                untracked.state = State::Nothing;
                 return Err(Error::tool(reason));
             }
             Ok(JobStatus::Cancelled) => {
-                outside.state = State::Nothing;
+                untracked.state = State::Nothing;
                 if let Some(attempt) = ctx.log_of_round().attempt() {
                     attempt.cancelled_outside();
                 }
@@ -216,7 +216,7 @@ async fn run<J: Job>(job: Arc<J>, ctx: Ctx, arguments: J::Arguments) -> Result<J
                 ctx.status("the state of the job is not known at the moment");
             }
         }
-        ctx.pause(job.look_every().max(MIN_EVERY)).await?;
+        ctx.pause(job.poll_interval().max(MIN_EVERY)).await?;
     }
 }
 
@@ -234,7 +234,7 @@ fn report(ctx: &Ctx, JobProgress { message, done, total }: JobProgress) {
 }
 
 /// The work in the other system that nobody would cancel if the handler were dropped.
-struct Outside<J: Job> {
+struct UntrackedJob<J: Job> {
     job: Arc<J>,
     ctx: Ctx,
     state: State,
@@ -249,8 +249,8 @@ enum State {
     Runs(String),
 }
 
-impl<J: Job> Outside<J> {
-    /// Starts the work. Once begun it is not interrupted: nobody would know whether the work runs.
+impl<J: Job> UntrackedJob<J> {
+    /// Starts the work. A start is not interrupted: nobody would know whether the work runs.
     async fn start(&mut self, arguments: J::Arguments) -> Result<String> {
         let (job, ctx) = (Arc::clone(&self.job), self.ctx.clone());
         self.state = State::Starts(tokio::spawn(async move { job.start(ctx, arguments).await }));
@@ -277,7 +277,7 @@ fn joined(started: Result<Result<String>, tokio::task::JoinError>) -> Result<Str
     }
 }
 
-impl<J: Job> Drop for Outside<J> {
+impl<J: Job> Drop for UntrackedJob<J> {
     fn drop(&mut self) {
         let state = std::mem::replace(&mut self.state, State::Nothing);
         let (job, ctx) = (Arc::clone(&self.job), self.ctx.clone());
@@ -297,7 +297,7 @@ impl<J: Job> Drop for Outside<J> {
     }
 }
 
-/// Cancels the job of a call that is gone. A task goes on elsewhere, unless it was cancelled.
+/// Cancels the job of a call that was dropped. A task goes on elsewhere, unless it was cancelled.
 async fn cancel_unless_task<J: Job>(job: &J, ctx: &Ctx, name: &str) {
     if let Some(attempt) = ctx.log_of_round().attempt() {
         let found = attempt.table().read(attempt.id()).await;
@@ -320,7 +320,7 @@ async fn cancel(job: &dyn CancelJob, name: &str) -> Result<()> {
 }
 
 impl Core {
-    /// Tells the other system that does the work of a task that the task was cancelled.
+    /// Cancels the job of a task that was cancelled.
     pub(crate) async fn cancel_job(self: Arc<Self>, attempt: Arc<Attempt>) -> RoundEnd {
         let loaded = match attempt.load().await {
             Ok(loaded) => loaded,

@@ -2,7 +2,7 @@
 
 use super::{
     table::{Found, NotApplied, Table, unavailable},
-    watch::{Watching, until_deadline},
+    watch::{TaskWatcher, until_deadline},
 };
 use crate::{schema, scopes, transport};
 use bowline_proto::{
@@ -28,13 +28,13 @@ use std::{sync::Arc, time::Duration};
 const PAGE: usize = 50;
 
 /// How long a connection has to put a question to its client before another one may put it as well. The first answer counts.
-const PUT_FOR: Duration = Duration::from_secs(20);
+const ASK_LEASE: Duration = Duration::from_secs(20);
 
 /// How old what is known of a job may be, in milliseconds.
-const LOOK_AGE_MS: u64 = 1000;
+const MAX_STATUS_AGE_MS: u64 = 1000;
 
 /// How long a reader waits for the other system that does the work of a task.
-const LOOK_TIME: Duration = Duration::from_secs(2);
+const JOB_POLL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many characters of an error are kept that a client answered with.
 const MAX_ERROR_CHARS: usize = 500;
@@ -77,7 +77,7 @@ impl Table {
         }
         match (found, declared) {
             (Some(found), Ok(())) => Ok(found),
-            // A client of 2026-07-28 that knows only the older tasks may look after those.
+            // A client of 2026-07-28 that knows only the older tasks may use those.
             (Some(found), Err(_)) if found.record.caller.revision == Revision::V2025_11_25 => Ok(found),
             (_, Err(missing)) => Err(missing),
             (None, Ok(())) => Err(unknown(id)),
@@ -87,30 +87,30 @@ impl Table {
     async fn get(self: &Arc<Self>, call: &Call) -> Result<Reply, RpcError> {
         let TaskParams { task_id, .. } = call.params.decode()?;
         let found = self.find(&task_id, call).await?;
-        let record = self.look_outside(found).await?;
+        let record = self.refresh_job(found).await?;
         self.view(&record, call.client.revision).await
     }
 
-    /// Lets the other system be asked that does the work of a task, if it does, and returns the task as it is then. Answers with
+    /// Polls the job of a task, if it has one, and returns the task as it is then. Returns
     /// what is known if that takes long.
-    async fn look_outside(self: &Arc<Self>, found: Found) -> Result<TaskRecord, RpcError> {
+    async fn refresh_job(self: &Arc<Self>, found: Found) -> Result<TaskRecord, RpcError> {
         let Found { record, version, owner } = found;
         let Some(job) = &record.job else { return Ok(record) };
-        let age = self.clock.now().saturating_sub(job.looked_at);
-        if record.is_terminal() || job.looked_at == 0 || age < LOOK_AGE_MS {
+        let age = self.clock.now().saturating_sub(job.polled_at);
+        if record.is_terminal() || job.polled_at == 0 || age < MAX_STATUS_AGE_MS {
             return Ok(record);
         }
-        let mut watching = Watching::new(self, vec![record.id.clone()]);
+        let mut watcher = TaskWatcher::new(self, vec![record.id.clone()]);
         if owner.is_none()
             && let Some(key) = self.key(&record.id)
         {
             let due = Put::update(key, record.encode(), version).due_in(Duration::ZERO).relaxed();
-            // If others were faster, they look.
+            // If others were faster, they poll.
             if self.records().put(due).await.is_ok() {
                 self.has_work();
             }
         }
-        match watching.next(LOOK_TIME).await.pop() {
+        match watcher.next(JOB_POLL_TIMEOUT).await.pop() {
             Some((_, Ok(Some(record)))) => Ok(record),
             Some((_, Err(error))) => Err(error),
             // The record is gone meanwhile.
@@ -219,9 +219,9 @@ impl Table {
         notifier: &Notifier,
     ) -> Result<Outcome, RpcError> {
         let TaskParams { task_id, .. } = call.params.decode()?;
-        let mut watching = Watching::new(self, vec![task_id.clone()]);
+        let mut watcher = TaskWatcher::new(self, vec![task_id.clone()]);
         let found = self.find(&task_id, call).await?;
-        let mut record = self.look_outside(found).await?;
+        let mut record = self.refresh_job(found).await?;
         loop {
             match &record.state {
                 TaskState::Done(Ending::Result { .. }) => {
@@ -247,7 +247,7 @@ impl Table {
                 TaskState::Working => {}
             }
             let wait = until_deadline(std::iter::once(&record), self.clock.now());
-            record = match watching.next(wait).await.pop() {
+            record = match watcher.next(wait).await.pop() {
                 Some((_, Ok(Some(record)))) if is_callers(&record, call) => record,
                 Some((_, Err(error))) => return Err(error),
                 _ => return Err(unknown(&task_id)),
@@ -264,7 +264,7 @@ impl Table {
         notifier: &Notifier,
     ) -> Result<(), RpcError> {
         let keys: Vec<String> = questions.iter().map(|question| question.key.clone()).collect();
-        self.mark_put(record, &keys, PUT_FOR).await?;
+        self.mark_asked(record, &keys, ASK_LEASE).await?;
         let id = &record.id;
         let ask = |question: TaskQuestion| async move {
             let answer = match request_of(&question, id, revision) {
@@ -287,14 +287,14 @@ impl Table {
         match open.into_iter().next() {
             // The client is gone or does not answer; the question stays for another connection.
             Some((_, Err(error))) => {
-                self.mark_put(record, &keys, Duration::ZERO).await?;
+                self.mark_asked(record, &keys, Duration::ZERO).await?;
                 Err(error)
             }
             _ => Ok(()),
         }
     }
 
-    async fn mark_put(&self, record: &TaskRecord, keys: &[String], time: Duration) -> Result<(), RpcError> {
+    async fn mark_asked(&self, record: &TaskRecord, keys: &[String], time: Duration) -> Result<(), RpcError> {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let until = if millis == 0 { 0 } else { self.clock.now().saturating_add(millis) };
         match self.apply(&record.id, &Event::Put { keys: keys.to_vec(), until }).await {
@@ -307,7 +307,7 @@ impl Table {
     async fn list(&self, call: &Call, keys: &KeyRing) -> Result<Reply, RpcError> {
         let principal = call.client.principal.as_deref();
         if principal.is_none() && call.extensions.is_http() {
-            // Requestors that cannot be told apart would see each other's tasks.
+            // Callers that cannot be distinguished would see each other's tasks.
             return Err(RpcError::method_not_found(Method::ListTasks.as_str()));
         }
         let name = format!("tasks of {}", principal.unwrap_or_default());
@@ -333,14 +333,14 @@ impl Table {
             if scopes::check(&call.extensions, self.task_scopes(&record).as_ref()).is_err() {
                 continue;
             }
-            let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
+            let _ = transition(&mut record, Event::Refresh, row.read_at.as_millis());
             result.tasks.push(view_2025::task(&record, row.read_at.as_millis()));
         }
         RawJson::of(&result).map(Reply::Raw).map_err(|error| RpcError::internal(error.to_string()))
     }
 }
 
-/// An error that a client answered with, as it is kept in the record: what a handler is told of it.
+/// An error that a client answered with, as it is kept in the record: what a handler gets of it.
 fn short(error: &RpcError) -> RpcError {
     let message: String = error.message.chars().take(MAX_ERROR_CHARS).collect();
     RpcError::new(error.code, message)

@@ -2,7 +2,7 @@
 //!
 //! A task runs the ordinary handler. Asking already works by replay; a task keeps the log in a store instead of in the client.
 //! `submit` creates tasks, `runner` claims them and renews the claims, `attempt` is the work under one claim, `steps` what a
-//! handler records, `job` work that another system does, `methods` answers `tasks/*`, and `watch` tells waiters and subscribers of changes.
+//! handler records, `job` work that another system does, `methods` answers `tasks/*`, and `watch` notifies waiters and subscribers of changes.
 
 mod attempt;
 mod clock;

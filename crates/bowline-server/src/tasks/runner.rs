@@ -9,7 +9,7 @@ use bowline_proto::{
     service::{BoxFuture, Outcome},
     task::{Ending, Event, TaskRecord, transition},
 };
-use bowline_store::{ClaimRequest, Heard, Key, Owner, Put, Record};
+use bowline_store::{BusEvent, ClaimRequest, Key, Owner, Put, Record};
 use bowline_types::RpcError;
 use futures_util::{StreamExt, future::join_all};
 use std::{
@@ -27,8 +27,8 @@ const MAX_LAPSES: u32 = 3;
 /// How many claims lapse at a time that nobody works on.
 const MAX_ORPHANS: usize = 100;
 
-/// How often a process with free places looks for work without a hint.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often a process with free places polls for work without a hint.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Table {
     /// Starts to run tasks, if that has not happened. Does nothing outside of a runtime.
@@ -102,7 +102,7 @@ impl Table {
                 return;
             }
         };
-        if let Ok(effects) = transition(&mut record, Event::Look, row.read_at.as_millis())
+        if let Ok(effects) = transition(&mut record, Event::Refresh, row.read_at.as_millis())
             && effects.is_changed
         {
             if self.records().put(put(row.key, &record, row.version, effects)).await.is_ok() {
@@ -110,8 +110,8 @@ impl Table {
             }
             return;
         }
-        // A job that was started is only looked at, whoever died meanwhile.
-        let is_started = record.job.as_ref().is_some_and(|job| job.looked_at > 0);
+        // A job that was started is only polled, whichever process died meanwhile.
+        let is_started = record.job.as_ref().is_some_and(|job| job.polled_at > 0);
         let cancels = record.cancels_outside();
         let reason = if record.is_terminal() && !cancels {
             return;
@@ -169,7 +169,7 @@ impl Table {
         let id = attempt.id().to_owned();
         let polled = tokio::spawn(async move {
             // Also removed if the task of the runtime is aborted.
-            let _ended = Ended { table: Arc::clone(&table), attempt: Arc::clone(&attempt), slot };
+            let _guard = AttemptGuard { table: Arc::clone(&table), attempt: Arc::clone(&attempt), slot };
             attempt.run(round).await;
         });
         if let Some(entry) = self.running().get_mut(&id) {
@@ -182,12 +182,12 @@ impl Table {
         if self.running().is_empty() {
             return;
         }
-        // While tasks are being claimed, some are held whose attempts are not listed yet.
-        let quiet = self.claiming.try_lock().ok();
+        // While tasks are being claimed, some are claimed whose attempts are not listed yet.
+        let not_claiming = self.claiming.try_lock().ok();
         let sent = Instant::now();
-        let Ok(held) = self.records().renew(self.node, self.settings.lease).await else {
-            // A process without a free place claims nothing and hears of an outage only here.
-            self.reconnects();
+        let Ok(claims) = self.records().renew(self.node, self.settings.lease).await else {
+            // A process without a free place claims nothing and notices an outage only here.
+            self.mark_reconnected();
             return;
         };
         for running in self.running().values() {
@@ -196,21 +196,21 @@ impl Table {
                 // Claimed after the request was sent.
                 continue;
             }
-            if held.iter().any(|(key, owner)| key == attempt.key() && owner.claim == attempt.claim()) {
+            if claims.iter().any(|(key, owner)| key == attempt.key() && owner.claim == attempt.claim()) {
                 attempt.renew(sent);
             } else {
                 attempt.stop();
             }
         }
-        if quiet.is_some() && !self.draining.load(Ordering::Acquire) {
-            self.let_lapse(held).await;
+        if not_claiming.is_some() && !self.draining.load(Ordering::Acquire) {
+            self.lapse_orphans(claims).await;
         }
     }
 
     /// Lets the claims lapse that nobody works on, such as those of a claim whose reply was lost: they were renewed with the
     /// others. The tasks go on, or fail, as if the process had ended.
-    async fn let_lapse(&self, held: Vec<(Key, Owner)>) {
-        let mut orphans = held;
+    async fn lapse_orphans(&self, claims: Vec<(Key, Owner)>) {
+        let mut orphans = claims;
         {
             let (running, submitting) = (self.running(), self.submitting());
             orphans.retain(|(_, owner)| {
@@ -228,7 +228,7 @@ impl Table {
             let Some(row) = row.filter(|row| row.owner == Some(owner)) else { continue };
             // The owner stays, so that whoever takes the task counts a lapse. If this fails, the next renewal repeats it.
             let lapse = Put::update(key.clone(), row.value, row.version).due_in(Duration::ZERO);
-            let _ = self.records().put(lapse.held(key, owner.claim)).await;
+            let _ = self.records().put(lapse.under_claim(key, owner.claim)).await;
         }
         self.work.notify_one();
     }
@@ -236,7 +236,7 @@ impl Table {
     /// Stops to run tasks: those that run get `grace` to end. Then those that may run again are given back, and the others fail.
     pub(crate) async fn stop(self: &Arc<Self>, grace: Duration) {
         self.draining.store(true, Ordering::Release);
-        let quiet = async {
+        let all_ended = async {
             loop {
                 let ended = self.attempt_ended.notified();
                 if self.running().is_empty() {
@@ -245,7 +245,7 @@ impl Table {
                 ended.await;
             }
         };
-        if timeout(grace, quiet).await.is_ok() {
+        if timeout(grace, all_ended).await.is_ok() {
             return;
         }
         let running: Vec<_> = self.running().drain().map(|(_, running)| running).collect();
@@ -281,13 +281,13 @@ const INTERRUPTED: &str =
     "the task was interrupted: the process that ran it has ended; it may have had effects";
 
 /// Ends an attempt, however it ends.
-struct Ended {
+struct AttemptGuard {
     table: Arc<Table>,
     attempt: Arc<Attempt>,
     slot: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Ended {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         let mut running = self.table.running();
         if running.get(self.attempt.id()).is_some_and(|known| Arc::ptr_eq(&known.attempt, &self.attempt)) {
@@ -302,7 +302,7 @@ impl Drop for Ended {
 
 async fn claim_loop(table: Weak<Table>) {
     if let Some(table) = table.upgrade() {
-        table.reconnects();
+        table.mark_reconnected();
     }
     loop {
         let Some(strong) = table.upgrade() else { return };
@@ -310,12 +310,12 @@ async fn claim_loop(table: Weak<Table>) {
         // Rows whose owner died are taken only after a whole lease of connection: after an outage living owners renew first.
         let lapsed = strong.connected_for() >= strong.settings.lease;
         if strong.claim(&core, lapsed).await.is_err() {
-            strong.reconnects();
+            strong.mark_reconnected();
         }
         drop(core);
         let jitter = backoff(9).mul_f64(0.1);
-        let look_again = (LOOK_EVERY + jitter).min(strong.settings.lease);
-        let _ = timeout(look_again, strong.work.notified()).await;
+        let next_poll = (POLL_INTERVAL + jitter).min(strong.settings.lease);
+        let _ = timeout(next_poll, strong.work.notified()).await;
     }
 }
 
@@ -327,15 +327,15 @@ async fn renew_loop(table: Weak<Table>, every: Duration) {
     }
 }
 
-/// Takes hints of other processes.
+/// Receives hints of other processes.
 async fn listen_loop(table: Weak<Table>) {
     let Some(strong) = table.upgrade() else { return };
-    let (mut heard, topic) = (strong.settings.store.bus().subscribe(), strong.topic().clone());
+    let (mut events, topic) = (strong.settings.store.bus().subscribe(), strong.topic().clone());
     drop(strong);
-    while let Some(heard) = heard.next().await {
+    while let Some(event) = events.next().await {
         let Some(table) = table.upgrade() else { return };
-        match heard {
-            Heard::Message(message) if *message.topic() == topic => {
+        match event {
+            BusEvent::Message(message) if *message.topic() == topic => {
                 let Ok(hint) = std::str::from_utf8(message.hint()) else { continue };
                 if let Some(id) = hint.strip_prefix(['c', 'e']) {
                     if hint.starts_with('e') {
@@ -347,8 +347,8 @@ async fn listen_loop(table: Weak<Table>) {
                     table.work.notify_one();
                 }
             }
-            Heard::Gap => {
-                table.watchers.tell_all();
+            BusEvent::Gap => {
+                table.watchers.notify_all();
                 table.work.notify_one();
             }
             _ => {}

@@ -79,9 +79,9 @@ impl Attempt {
         if let Some(value) = self.recorded(name) {
             return Ok(value.decode()?);
         }
-        self.held().await;
+        self.await_lease().await;
         if self.is_stopped() {
-            self.lost().await;
+            self.abandon().await;
         }
         let value = RawJson::of(&work.await?)?;
         Ok(self.record_step(name, value).await?.decode()?)
@@ -99,12 +99,12 @@ impl Attempt {
         let bytes = serde_json::to_vec(&recorded)?;
         let mut tries = 0;
         loop {
-            self.held().await;
+            self.await_lease().await;
             if self.is_stopped() {
-                self.lost().await;
+                self.abandon().await;
             }
             let put = Put::create(key.clone(), bytes.clone(), self.kept_for())
-                .held(self.key().clone(), self.claim())
+                .under_claim(self.key().clone(), self.claim())
                 .group(self.table().parts(self.id()));
             match self.table().records().put(put).await {
                 Ok(_) => break,
@@ -123,7 +123,7 @@ impl Attempt {
                         Err(_) => {}
                     }
                 }
-                Err(PutError::NotHeld) => self.lost().await,
+                Err(PutError::ClaimLost) => self.abandon().await,
                 Err(PutError::Store(error)) if error.kind() == ErrorKind::Invalid => {
                     return Err(Error::other(error));
                 }

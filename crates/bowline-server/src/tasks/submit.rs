@@ -145,7 +145,7 @@ impl Table {
         // If the caller goes away before it has the id, the task is cancelled.
         let fence = Fence { key: key.clone(), group: group.clone(), record: cancelled(&record), kept };
         let mut guard = CancelOnDrop { table: Arc::clone(self), fence: Some(fence) };
-        // Before the write, because the task may end elsewhere before this process hears that it was written.
+        // Before the write, because the task may end elsewhere before this process knows that it was written.
         self.opened(&record);
         let slot = self.free_slot(running.is_some());
         let owner = (slot.is_some() || running.is_some()).then(|| self.new_owner());
@@ -269,7 +269,7 @@ impl Table {
                 let is_open = |row: &bowline_store::Record| {
                     TaskRecord::decode(&row.value).is_ok_and(|mut record| {
                         // What has expired is written as such only when somebody changes it.
-                        let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
+                        let _ = transition(&mut record, Event::Refresh, row.read_at.as_millis());
                         !record.is_terminal()
                     })
                 };
@@ -318,10 +318,10 @@ impl Table {
                 #[cfg(feature = "tracing")]
                 tracing::warn!(%error, tool = name, "a call cannot become a task and goes on");
                 let _ = name;
-                let gone = || -> BoxFuture<'static, RoundEnd> {
+                let failed = || -> BoxFuture<'static, RoundEnd> {
                     Box::pin(std::future::ready(RoundEnd::Outcome(Outcome::Failed(error))))
                 };
-                Err(take(&round).unwrap_or_else(gone))
+                Err(take(&round).unwrap_or_else(failed))
             }
         }
     }
@@ -380,7 +380,7 @@ struct Fence {
 impl Fence {
     /// Writes a cancelled task in the place of the one that may be created late, or cancels that one. Repeated until one of
     /// both is certain, or the task would have expired.
-    async fn raise(self, table: &Table) {
+    async fn write(self, table: &Table) {
         let (id, ttl) = (self.record.id.as_str(), Duration::from_millis(self.record.ttl_ms));
         let started = Instant::now();
         let mut attempt = 0;
@@ -435,7 +435,7 @@ impl Drop for CancelOnDrop {
         let Some(fence) = self.fence.take() else { return };
         let table = Arc::clone(&self.table);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move { fence.raise(&table).await });
+        runtime.spawn(async move { fence.write(&table).await });
     }
 }
 

@@ -29,7 +29,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How often a write that conflicts or stays unconfirmed is repeated before the caller hears of it.
+/// How often a write that conflicts or stays unconfirmed is repeated before the caller gets an error.
 const MAX_TRIES: u32 = 8;
 
 /// How long a client should wait before it asks a store again that is not available.
@@ -47,7 +47,7 @@ pub(crate) struct Table {
     pub(crate) work: Notify,
     /// The attempts of this process, by task.
     pub(crate) attempts: Mutex<HashMap<String, RunningAttempt>>,
-    /// Tells whoever waits that an attempt ended.
+    /// Notified when an attempt ends.
     pub(crate) attempt_ended: Notify,
     pub(crate) draining: AtomicBool,
     /// Locked while tasks are claimed whose attempts are not listed yet.
@@ -221,8 +221,8 @@ impl Table {
         self.clock.observe(row.read_at);
         let mut record =
             TaskRecord::decode(&row.value).map_err(|error| RpcError::internal(error.to_string()))?;
-        // Cannot be refused: looking changes nothing but the time.
-        let _ = transition(&mut record, Event::Look, row.read_at.as_millis());
+        // Cannot be refused: a refresh changes nothing but the time.
+        let _ = transition(&mut record, Event::Refresh, row.read_at.as_millis());
         Ok(Some(record))
     }
 
@@ -259,7 +259,7 @@ impl Table {
         Err(NotApplied::Failed(unavailable(&error)))
     }
 
-    /// Tells those who wait for a task, and those who run tasks.
+    /// Notifies those who wait for a task, and those who run tasks.
     pub(crate) fn announce(&self, record: &TaskRecord, effects: Effects) {
         let is_terminal = record.is_terminal();
         if is_terminal {
@@ -272,7 +272,7 @@ impl Table {
                 "a task ended"
             );
         }
-        // Whoever asks for a job waits for the look, also if it brought nothing new.
+        // Whoever asks for a job waits for the poll, also if it brought nothing new.
         if effects.is_visible || record.job.is_some() {
             self.changed(&record.id);
             self.publish(format!("{}{}", if is_terminal { 'e' } else { 'c' }, record.id));
@@ -282,9 +282,9 @@ impl Table {
         }
     }
 
-    /// Tells the waiters of this process that a task changed, and stops its attempt if it ended.
+    /// Notifies the waiters of this process that a task changed, and stops its attempt if it ended.
     pub(crate) fn changed(&self, id: &str) {
-        self.watchers.tell(id);
+        self.watchers.notify(id);
     }
 
     /// There is a task to run.
@@ -308,7 +308,7 @@ impl Table {
     }
 
     /// The store answers from now on, or did not answer.
-    pub(crate) fn reconnects(&self) {
+    pub(crate) fn mark_reconnected(&self) {
         *self.connected_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
@@ -403,7 +403,7 @@ pub(crate) fn backoff(attempt: u32) -> Duration {
     Duration::from_millis(random % most.max(1))
 }
 
-/// Returns what a client hears of a store that failed.
+/// Returns the error that a client gets when the store failed.
 pub(crate) fn unavailable(error: &StoreError) -> RpcError {
     #[cfg(feature = "tracing")]
     tracing::warn!(%error, "the store of tasks failed");

@@ -1,4 +1,4 @@
-//! Tells waiters and subscribers of changes. The record is read when something is sent.
+//! Notifies waiters and subscribers of changes. The record is read when something is sent.
 
 use super::table::Table;
 use crate::scopes;
@@ -26,10 +26,10 @@ use tokio::{
 };
 
 /// How often a task is read for those who wait for it, without a hint.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The same for tasks in memory, where no hint gets lost.
-const LOOK_EVERY_IN_MEMORY: Duration = Duration::from_secs(30);
+const POLL_INTERVAL_IN_MEMORY: Duration = Duration::from_secs(30);
 
 /// The time between two reads for waiters: at most 200 per second.
 const READ_EVERY: Duration = Duration::from_millis(5);
@@ -45,39 +45,39 @@ pub(crate) type Read = Result<Option<TaskRecord>, RpcError>;
 pub(crate) struct Watchers {
     /// Numbers changes and reads in their order. A clock would not do: two of them may happen at the same time.
     events: AtomicU64,
-    watched: Mutex<HashMap<String, Watched>>,
+    watched: Mutex<HashMap<String, WatchedTask>>,
     /// The tasks that are to be read.
-    wanted: Mutex<Wanted>,
+    pending: Mutex<PendingReads>,
 }
 
 #[derive(Debug, Default)]
-struct Wanted {
+struct PendingReads {
     ids: BTreeSet<String>,
     /// The number of the read that is under way, and its tasks.
     reading: Option<(u64, Vec<String>)>,
-    /// Whether somebody reads what is wanted.
+    /// Whether a `Reader` runs.
     has_reader: bool,
 }
 
 /// A task that somebody waits for.
 #[derive(Debug)]
-struct Watched {
+struct WatchedTask {
     waiting: Vec<Weak<Notify>>,
-    /// The number of its last change that this process has heard of.
+    /// The number of its last change that this process knows of.
     changed: u64,
-    seen: Option<Seen>,
+    last_read: Option<LastRead>,
 }
 
 /// What was read last.
 #[derive(Clone, Debug)]
-struct Seen {
+struct LastRead {
     /// The number of the read. Later changes may be missing.
-    began: u64,
+    number: u64,
     read: Read,
 }
 
-impl Watched {
-    fn tell(&self) -> Vec<Arc<Notify>> {
+impl WatchedTask {
+    fn waiters(&self) -> Vec<Arc<Notify>> {
         self.waiting.iter().filter_map(Weak::upgrade).collect()
     }
 }
@@ -87,78 +87,78 @@ impl Watchers {
         self.events.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    fn watched(&self) -> MutexGuard<'_, HashMap<String, Watched>> {
+    fn watched(&self) -> MutexGuard<'_, HashMap<String, WatchedTask>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wanted(&self) -> MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, PendingReads> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who wait for a task that it changed.
-    pub(crate) fn tell(&self, id: &str) {
-        let mut told = Vec::new();
+    /// Notifies those who wait for a task that it changed.
+    pub(crate) fn notify(&self, id: &str) {
+        let mut waiters = Vec::new();
         if let Some(watched) = self.watched().get_mut(id) {
             watched.changed = self.next_event();
-            told = watched.tell();
+            waiters = watched.waiters();
         }
-        for notify in told {
+        for notify in waiters {
             notify.notify_one();
         }
     }
 
-    /// Hints may have been lost: everybody looks again.
-    pub(crate) fn tell_all(&self) {
-        let mut told = Vec::new();
+    /// Hints may have been lost: everybody reads again.
+    pub(crate) fn notify_all(&self) {
+        let mut waiters = Vec::new();
         for watched in self.watched().values_mut() {
             watched.changed = self.next_event();
-            told.extend(watched.tell());
+            waiters.extend(watched.waiters());
         }
-        for notify in told {
+        for notify in waiters {
             notify.notify_one();
         }
     }
 
-    /// Takes what was read.
-    fn saw(&self, reads: impl Iterator<Item = (String, Read)>, began: u64) {
-        let mut told = Vec::new();
+    /// Stores the results of a read.
+    fn store_reads(&self, reads: impl Iterator<Item = (String, Read)>, number: u64) {
+        let mut waiters = Vec::new();
         let mut all = self.watched();
         for (id, read) in reads {
             if let Some(watched) = all.get_mut(&id) {
-                watched.seen = Some(Seen { began, read });
-                told.extend(watched.tell());
+                watched.last_read = Some(LastRead { number, read });
+                waiters.extend(watched.waiters());
             }
         }
         drop(all);
-        for notify in told {
+        for notify in waiters {
             notify.notify_one();
         }
     }
 }
 
 impl Table {
-    /// Lets tasks be read for those who wait for them, each by a read that begins after an event.
-    fn want(self: &Arc<Self>, tasks: Vec<(String, u64)>) {
-        let mut wanted = self.watchers.wanted();
+    /// Requests reads for those who wait, each by a read that starts after an event.
+    fn request_reads(self: &Arc<Self>, tasks: Vec<(String, u64)>) {
+        let mut pending = self.watchers.pending();
         for (id, event) in tasks {
-            let is_being_read = wanted
+            let is_being_read = pending
                 .reading
                 .as_ref()
-                .is_some_and(|(began, reading)| *began > event && reading.contains(&id));
+                .is_some_and(|(number, reading)| *number > event && reading.contains(&id));
             if !is_being_read {
-                wanted.ids.insert(id);
+                pending.ids.insert(id);
             }
         }
-        if wanted.ids.is_empty() || std::mem::replace(&mut wanted.has_reader, true) {
+        if pending.ids.is_empty() || std::mem::replace(&mut pending.has_reader, true) {
             return;
         }
-        drop(wanted);
-        // Ends when nothing is wanted any more.
+        drop(pending);
+        // Ends when no read is pending.
         tokio::spawn(Reader { table: Arc::clone(self), is_done: false }.run());
     }
 }
 
-/// Reads what is wanted, several tasks at a time and not too often.
+/// Runs the pending reads, several tasks at a time and not too often.
 struct Reader {
     table: Arc<Table>,
     is_done: bool,
@@ -166,27 +166,27 @@ struct Reader {
 
 impl Reader {
     async fn run(mut self) {
-        while let Some((began, ids)) = self.take() {
+        while let Some((number, ids)) = self.take() {
             let reads = self.table.read_all(&ids).await;
-            self.table.watchers.saw(ids.into_iter().zip(reads), began);
+            self.table.watchers.store_reads(ids.into_iter().zip(reads), number);
             sleep(READ_EVERY).await;
         }
     }
 
     /// Returns what is to be read now.
     fn take(&mut self) -> Option<(u64, Vec<String>)> {
-        let mut wanted = self.table.watchers.wanted();
-        let ids: Vec<String> = wanted.ids.iter().take(MAX_READ).cloned().collect();
+        let mut pending = self.table.watchers.pending();
+        let ids: Vec<String> = pending.ids.iter().take(MAX_READ).cloned().collect();
         for id in &ids {
-            wanted.ids.remove(id);
+            pending.ids.remove(id);
         }
         if ids.is_empty() {
-            (wanted.has_reader, wanted.reading, self.is_done) = (false, None, true);
+            (pending.has_reader, pending.reading, self.is_done) = (false, None, true);
             return None;
         }
-        let began = self.table.watchers.next_event();
-        wanted.reading = Some((began, ids.clone()));
-        Some((began, ids))
+        let number = self.table.watchers.next_event();
+        pending.reading = Some((number, ids.clone()));
+        Some((number, ids))
     }
 }
 
@@ -194,44 +194,44 @@ impl Drop for Reader {
     fn drop(&mut self) {
         // If a read panicked: others must not wait for it for ever.
         if !self.is_done {
-            let mut wanted = self.table.watchers.wanted();
-            (wanted.has_reader, wanted.reading) = (false, None);
+            let mut pending = self.table.watchers.pending();
+            (pending.has_reader, pending.reading) = (false, None);
         }
     }
 }
 
 /// Waits for changes of tasks, for as long as it lives.
-pub(crate) struct Watching {
+pub(crate) struct TaskWatcher {
     table: Arc<Table>,
     ids: Vec<String>,
     notify: Arc<Notify>,
-    /// Later changes are news.
+    /// The number of the last event that the caller knows.
     known: u64,
 }
 
-impl Watching {
+impl TaskWatcher {
     pub(crate) fn new(table: &Arc<Table>, ids: Vec<String>) -> Self {
         let notify = Arc::new(Notify::new());
         let known = table.watchers.next_event();
         let mut watched = table.watchers.watched();
         for id in &ids {
-            let unknown = || Watched { waiting: Vec::new(), changed: known, seen: None };
+            let unknown = || WatchedTask { waiting: Vec::new(), changed: known, last_read: None };
             watched.entry(id.clone()).or_insert_with(unknown).waiting.push(Arc::downgrade(&notify));
         }
         drop(watched);
         Self { table: Arc::clone(table), ids, notify, known }
     }
 
-    /// Stops to wait for a task.
-    pub(crate) fn forget(&mut self, id: &str) {
+    /// Stops waiting for a task.
+    pub(crate) fn remove(&mut self, id: &str) {
         self.ids.retain(|known| known != id);
-        self.leave(id);
+        self.unregister(id);
     }
 
-    /// Waits for a change since the last call, or until it is time to look again: hints may get lost. Then returns all the
+    /// Waits for a change since the last call, or until it is time to read again: hints may get lost. Then returns all the
     /// tasks, as somebody has just read them.
     pub(crate) async fn next(&mut self, at_most: Duration) -> Vec<(String, Read)> {
-        let _ = timeout(self.look_every().min(at_most), self.changed()).await;
+        let _ = timeout(self.poll_interval().min(at_most), self.changed()).await;
         self.read().await
     }
 
@@ -250,7 +250,7 @@ impl Watching {
         }
     }
 
-    /// Returns the tasks by reads that began after the last call, and after the last change.
+    /// Returns the tasks by reads that started after the last call, and after the last change.
     async fn read(&mut self) -> Vec<(String, Read)> {
         let (table, notify) = (Arc::clone(&self.table), Arc::clone(&self.notify));
         loop {
@@ -262,8 +262,8 @@ impl Watching {
                 for id in &self.ids {
                     let Some(watched) = watched.get(id) else { continue };
                     let event = watched.changed.max(self.known);
-                    match &watched.seen {
-                        Some(seen) if seen.began > event => reads.push((id.clone(), seen.read.clone())),
+                    match &watched.last_read {
+                        Some(last) if last.number > event => reads.push((id.clone(), last.read.clone())),
                         _ => missing.push((id.clone(), event)),
                     }
                 }
@@ -276,26 +276,26 @@ impl Watching {
                 for (_, read) in &mut reads {
                     if let Ok(Some(record)) = read {
                         // Its time may have elapsed since it was read.
-                        let _ = transition(record, Event::Look, now);
+                        let _ = transition(record, Event::Refresh, now);
                     }
                 }
                 return reads;
             }
-            table.want(missing);
+            table.request_reads(missing);
             notified.await;
         }
     }
 
     /// The more tasks are waited for, the less often each is read.
-    fn look_every(&self) -> Duration {
+    fn poll_interval(&self) -> Duration {
         if self.table.is_volatile() {
-            return LOOK_EVERY_IN_MEMORY;
+            return POLL_INTERVAL_IN_MEMORY;
         }
         let reads = self.table.watchers.watched().len().div_ceil(MAX_READ);
-        LOOK_EVERY.max(READ_EVERY.saturating_mul(u32::try_from(reads).unwrap_or(u32::MAX)))
+        POLL_INTERVAL.max(READ_EVERY.saturating_mul(u32::try_from(reads).unwrap_or(u32::MAX)))
     }
 
-    fn leave(&self, id: &str) {
+    fn unregister(&self, id: &str) {
         let mut all = self.table.watchers.watched();
         let Some(watched) = all.get_mut(id) else { return };
         watched.waiting.retain(|known| {
@@ -307,10 +307,10 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for TaskWatcher {
     fn drop(&mut self) {
         for id in &self.ids {
-            self.leave(id);
+            self.unregister(id);
         }
     }
 }
@@ -322,10 +322,10 @@ pub(crate) fn until_deadline<'a>(records: impl Iterator<Item = &'a TaskRecord>, 
     Duration::from_millis(next.saturating_add(1))
 }
 
-/// What a follower last told of a task.
-type Told = (u64, TaskStatus, Option<String>, usize);
+/// What a follower last sent of a task.
+type SentState = (u64, TaskStatus, Option<String>, usize);
 
-fn told(record: &TaskRecord) -> Told {
+fn sent_state(record: &TaskRecord) -> SentState {
     (record.updated_at, view_2026::status(record), record.status.clone(), record.questions.len())
 }
 
@@ -434,13 +434,13 @@ impl Follower {
         write: impl Fn(TaskRecord) -> F + Send + Sync,
         send: impl Fn(Method, Bytes, Option<Arc<Scopes>>) + Send + Sync,
     ) {
-        let mut watching = Watching::new(&self.table, ids.clone());
-        let mut last: HashMap<String, Told> = HashMap::new();
+        let mut watcher = TaskWatcher::new(&self.table, ids.clone());
+        let mut last: HashMap<String, SentState> = HashMap::new();
         let mut wait = Duration::ZERO;
         while !ids.is_empty() {
             let mut records = Vec::new();
             let mut ended = Vec::new();
-            for (id, read) in watching.next(wait).await {
+            for (id, read) in watcher.next(wait).await {
                 match read {
                     Ok(Some(record)) => records.push(record),
                     Ok(None) => ended.push(id),
@@ -450,7 +450,7 @@ impl Follower {
             }
             wait = until_deadline(records.iter(), self.table.clock.now());
             for record in records {
-                let now = told(&record);
+                let now = sent_state(&record);
                 if last.get(&record.id) == Some(&now) {
                     continue;
                 }
@@ -459,7 +459,7 @@ impl Follower {
                 // The tool may have been replaced by one that needs more.
                 let is_visible = self.subscriber.check(needed.as_deref()).is_ok();
                 if is_visible {
-                    // What cannot be read now is told when it can.
+                    // What cannot be read now is sent when it can.
                     let Some(frames) = pin!(write(record)).await else { continue };
                     for (method, frame) in frames {
                         send(method, frame, needed.clone());
@@ -471,7 +471,7 @@ impl Follower {
                 last.insert(id, now);
             }
             for id in ended {
-                watching.forget(&id);
+                watcher.remove(&id);
                 ids.retain(|known| *known != id);
             }
         }

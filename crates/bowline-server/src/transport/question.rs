@@ -142,7 +142,7 @@ impl OpenQuestion<'_> {
             };
             tokio::select! {
                 biased;
-                answer = &mut self.receiver => return answer.unwrap_or_else(|_| Err(gone())),
+                answer = &mut self.receiver => return answer.unwrap_or_else(|_| Err(disconnected())),
                 answer = remote => {
                     self.questions.lock().take(&self.id);
                     return answer;
@@ -157,14 +157,14 @@ impl OpenQuestion<'_> {
             }
         }
         // Settled between two looks: the answer is in the channel, or the client is gone.
-        self.receiver.try_recv().unwrap_or_else(|_| Err(gone()))
+        self.receiver.try_recv().unwrap_or_else(|_| Err(disconnected()))
     }
 }
 
 const LATE: &str = "the client did not answer in time";
 const GONE: &str = "the client disconnected without answering";
 
-fn gone() -> RpcError {
+fn disconnected() -> RpcError {
     RpcError::internal(GONE)
 }
 

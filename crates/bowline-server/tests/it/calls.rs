@@ -94,7 +94,7 @@ async fn log_levels_are_ordered_by_severity() {
             LoggingLevel::Alert,
             LoggingLevel::Emergency,
         ] {
-            ctx.log(level, "told");
+            ctx.log(level, "logged");
         }
         "done"
     });
@@ -369,8 +369,8 @@ async fn a_batch_is_answered_together_where_batches_exist() {
 
 #[tokio::test]
 async fn a_call_cancelled_in_its_own_batch_does_not_begin() {
-    let begun = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let (at_once, later) = (Arc::clone(&begun), Arc::clone(&begun));
+    let started = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (at_once, later) = (Arc::clone(&started), Arc::clone(&started));
     let server = Server::new("shop")
         .tool(Tool::new("now").handler(move || at_once.lock().unwrap().push("now")))
         .tool(Tool::new("later").handler(move || {
@@ -387,7 +387,7 @@ async fn a_call_cancelled_in_its_own_batch_does_not_begin() {
         .await;
     }
     assert_eq!(peer.request("ping", json!({})).await["result"], json!({}));
-    assert_eq!(*begun.lock().unwrap(), [""; 0]);
+    assert_eq!(*started.lock().unwrap(), [""; 0]);
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ impl Job for Rendering {
         Ok(name)
     }
 
-    async fn look(&self, run: &str) -> Result<JobStatus<String>> {
+    async fn status(&self, run: &str) -> Result<JobStatus<String>> {
         let mut runs = self.farm.runs();
         runs.looks += 1;
         let looks = runs.looks;
@@ -116,7 +116,7 @@ impl Job for Rendering {
         Ok(())
     }
 
-    fn look_every(&self) -> Duration {
+    fn poll_interval(&self) -> Duration {
         self.every
     }
 }

@@ -279,10 +279,10 @@ fn shop() -> Server {
     let order = Tool::new("order").handler(|Order { count, items }: Order| {
         Json(Receipt { total: f64::from(count) * 1.5 * f64::from(u8::from(items.is_empty())) })
     });
-    let liar = Tool::new("liar")
+    let mismatch = Tool::new("mismatch")
         .output_schema(RawJson::of(&json!({ "type": "object", "required": ["total"] })).unwrap())
         .handler(|| Json(json!({ "sum": 1 })));
-    Server::new("shop").tool(order).tool(liar)
+    Server::new("shop").tool(order).tool(mismatch)
 }
 
 #[cfg(feature = "validate")]
@@ -327,9 +327,9 @@ async fn structured_results_follow_their_schema_and_are_also_text() {
     assert_eq!(reply["result"]["structuredContent"], json!({ "total": 3.0 }), "{reply}");
     let text: Value = serde_json::from_str(reply["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(text, reply["result"]["structuredContent"]);
-    let lie = peer.request("tools/call", json!({ "name": "liar" })).await;
+    let reply = peer.request("tools/call", json!({ "name": "mismatch" })).await;
     if cfg!(feature = "validate") {
-        assert_eq!(lie["error"]["code"], -32603, "{lie}");
+        assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
 }
 

@@ -353,7 +353,7 @@ async fn tasks_of_others_do_not_exist() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscriber_hears_what_get_would_return() {
+async fn a_subscriber_receives_what_get_would_return() {
     // proves: TASKX-43, TASKX-44, TASKX-46, TASKX-47
     let mut peer = peer(&server().build().unwrap(), None);
     let id = create(&mut peer, "confirm").await["taskId"].clone();
@@ -370,30 +370,30 @@ async fn a_subscriber_hears_what_get_would_return() {
     let acknowledged = peer.recv().await;
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(acknowledged["params"]["notifications"], json!({ "taskIds": [id] }));
-    let compare = |heard: Value, got: &Value| {
-        assert_eq!(heard["method"], "notifications/tasks");
-        let (mut heard, mut got) = (heard["params"].clone(), got.clone());
-        assert_eq!(heard["_meta"], json!({ "io.modelcontextprotocol/subscriptionId": listen }));
-        for value in [&mut heard, &mut got] {
+    let compare = |received: Value, got: &Value| {
+        assert_eq!(received["method"], "notifications/tasks");
+        let (mut received, mut got) = (received["params"].clone(), got.clone());
+        assert_eq!(received["_meta"], json!({ "io.modelcontextprotocol/subscriptionId": listen }));
+        for value in [&mut received, &mut got] {
             for member in ["_meta", "resultType", "pollIntervalMs"] {
                 value.as_object_mut().unwrap().remove(member);
             }
         }
-        assert_eq!(heard, got);
+        assert_eq!(received, got);
     };
-    let heard = peer.recv().await;
+    let received = peer.recv().await;
     let got = get(&mut peer, &id).await;
-    compare(heard, &got);
+    compare(received, &got);
     let answers = json!({ "q1": { "action": "accept", "content": { "sure": true } } });
     peer.modern("tasks/update", json!({ "taskId": id, "inputResponses": answers })).await;
     let done = until(&mut peer, &id, "completed").await;
     loop {
-        let heard = peer.recv().await;
-        if heard["params"]["status"] == "completed" {
-            compare(heard, &done);
+        let received = peer.recv().await;
+        if received["params"]["status"] == "completed" {
+            compare(received, &done);
             break;
         }
-        assert_eq!(heard["params"]["status"], "working");
+        assert_eq!(received["params"]["status"], "working");
     }
 }
 
@@ -423,8 +423,8 @@ async fn a_task_expires_and_is_forgotten_later() {
     assert_eq!(expired["error"]["code"], -32603);
     assert_eq!(expired["error"]["message"], "the task expired: `endless@1` did not end within 60000 ms");
     tokio::time::sleep(Duration::from_secs(16 * 60)).await;
-    let gone = peer.modern("tasks/get", json!({ "taskId": id })).await;
-    assert_eq!(gone["error"]["code"], -32602);
+    let expired = peer.modern("tasks/get", json!({ "taskId": id })).await;
+    assert_eq!(expired["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]

@@ -228,7 +228,7 @@ async fn the_list_has_pages_and_shows_the_callers_tasks_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_creator_hears_of_changes() {
+async fn the_creator_is_notified_of_changes() {
     // proves: TASK-35, TASK-32, PROG-14, PROG-15, PROG-16
     let mut peer = session(None).await;
     let params = json!({ "name": "report", "task": {}, "_meta": { "progressToken": "p" } });

@@ -110,7 +110,7 @@ impl Job for Files {
         Ok("job 7".to_owned())
     }
 
-    async fn look(&self, job: &str) -> Result<JobStatus<String>> {
+    async fn status(&self, job: &str) -> Result<JobStatus<String>> {
         if self.0.join("done").exists() {
             return Ok(JobStatus::Done(format!("{job} is done")));
         }
@@ -122,7 +122,7 @@ impl Job for Files {
         Ok(())
     }
 
-    fn look_every(&self) -> Duration {
+    fn poll_interval(&self) -> Duration {
         Duration::from_secs(1)
     }
 }

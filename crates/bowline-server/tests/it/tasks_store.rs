@@ -85,7 +85,7 @@ impl Records for Faulty {
             self.check()?;
             if self.delays_next.swap(false, Ordering::Relaxed) {
                 *self.delayed.lock().unwrap() = Some(put);
-                return Err(StoreError::unknown("no answer came in time").into());
+                return Err(StoreError::unknown("no answer arrived in time").into());
             }
             if self.fault() {
                 if self.random(2) == 0 {
@@ -128,7 +128,7 @@ impl Records for Faulty {
                 self.down.store(true, Ordering::Relaxed);
             }
             if !claimed.is_empty() && self.loses_claim.swap(false, Ordering::Relaxed) {
-                return Err(StoreError::unknown("no answer came in time"));
+                return Err(StoreError::unknown("no answer arrived in time"));
             }
             Ok(claimed)
         })
@@ -623,11 +623,11 @@ async fn many_who_wait_for_one_task_share_its_reads() {
     assert!((20..=70).contains(&reads), "{reads} reads in 60 s");
     // Another process runs it, and says so: everybody gets the result, after one or two more reads.
     let go_on = Arc::new(tokio::sync::Notify::new());
-    let told = Arc::clone(&go_on);
+    let resume = Arc::clone(&go_on);
     let work = Tool::new("work").task(Task::now()).handler(move || {
-        let told = Arc::clone(&told);
+        let resume = Arc::clone(&resume);
         async move {
-            told.notified().await;
+            resume.notified().await;
             "done"
         }
     });
@@ -657,11 +657,11 @@ async fn a_task_that_cannot_be_read_for_a_while_is_still_followed() {
         },
     });
     peer.start("subscriptions/listen", listen).await;
-    let mut told = Vec::new();
-    while told.len() < 2 {
+    let mut notified = Vec::new();
+    while notified.len() < 2 {
         let frame = peer.recv().await;
         if frame["method"] == "notifications/tasks" {
-            told.push(frame["params"]["taskId"].clone());
+            notified.push(frame["params"]["taskId"].clone());
         }
     }
     // A newer version of the program writes the first task, and an older one again later.

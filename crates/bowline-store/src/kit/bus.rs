@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 
-use crate::{Bus, Heard, MAX_HINT_BYTES, Message, Topic};
+use crate::{Bus, BusEvent, MAX_HINT_BYTES, Message, Topic};
 
 /// Two ends of one bus, as two processes have them.
 pub type Ends = (Arc<dyn Bus>, Arc<dyn Bus>);
@@ -16,9 +16,12 @@ pub(super) fn message(topic: &str, hint: impl Into<bytes::Bytes>) -> Message {
 }
 
 /// The next hint. The limit only ends a test that hangs.
-async fn next(stream: &mut BoxStream<'static, Heard>) -> Heard {
+async fn next(stream: &mut BoxStream<'static, BusEvent>) -> BusEvent {
     let limit = Duration::from_secs(30);
-    tokio::time::timeout(limit, stream.next()).await.expect("never heard").expect("the bus has ended")
+    tokio::time::timeout(limit, stream.next())
+        .await
+        .expect("no hint arrived in time")
+        .expect("the bus has ended")
 }
 
 /// A hint reaches the other process and the one that published it, and every subscriber in them.
@@ -26,11 +29,11 @@ pub async fn a_hint_reaches_every_subscriber((one, two): Ends) {
     let mut streams = [one.subscribe(), one.subscribe(), two.subscribe()];
     one.publish(message("tasks", "7"));
     for stream in &mut streams {
-        assert_eq!(next(stream).await, Heard::Message(message("tasks", "7")));
+        assert_eq!(next(stream).await, BusEvent::Message(message("tasks", "7")));
     }
     two.publish(message("sessions", ""));
     for stream in &mut streams {
-        assert_eq!(next(stream).await, Heard::Message(message("sessions", "")));
+        assert_eq!(next(stream).await, BusEvent::Message(message("sessions", "")));
     }
 }
 
@@ -41,7 +44,7 @@ pub async fn hints_are_binary_safe((one, two): Ends) {
     for topic in ["'; NOTIFY x; --", "日本語", " ", &"t".repeat(512)] {
         let sent = message(topic, bytes.clone());
         one.publish(sent.clone());
-        assert_eq!(next(&mut stream).await, Heard::Message(sent));
+        assert_eq!(next(&mut stream).await, BusEvent::Message(sent));
     }
 }
 
@@ -53,7 +56,7 @@ pub async fn many_hints_arrive_once((one, two): Ends) {
     }
     let mut numbers = Vec::new();
     while numbers.len() < 200 {
-        let Heard::Message(message) = next(&mut stream).await else { panic!("a gap on a healthy bus") };
+        let BusEvent::Message(message) = next(&mut stream).await else { panic!("a gap on a healthy bus") };
         numbers.push(String::from_utf8_lossy(message.hint()).parse::<u32>().expect("a number"));
     }
     numbers.sort_unstable();

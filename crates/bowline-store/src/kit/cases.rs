@@ -14,8 +14,8 @@ fn assert_conflict(result: &Result<Version, PutError>) {
     assert!(matches!(result, Err(PutError::Conflict)), "{result:?}");
 }
 
-fn assert_not_held(result: &Result<Version, PutError>) {
-    assert!(matches!(result, Err(PutError::NotHeld)), "{result:?}");
+fn assert_claim_lost(result: &Result<Version, PutError>) {
+    assert!(matches!(result, Err(PutError::ClaimLost)), "{result:?}");
 }
 
 async fn create(store: &Store, name: &str, value: &str) -> Version {
@@ -109,28 +109,31 @@ pub async fn an_expired_record_can_be_created_again(store: Store) {
 }
 
 /// A write under a claim that is not the record's is refused.
-pub async fn a_held_write_needs_the_claim(store: Store) {
+pub async fn a_write_under_a_claim_needs_that_claim(store: Store) {
     due(&store, "a").await;
     let record = claimed(&store, claim(NodeId::random())).await.remove(0);
     let owner = record.owner.expect("an owner");
-    let wrong = Put::update(key("a"), "2", record.version).held(key("a"), ClaimId::random());
-    assert_not_held(&store.put(wrong).await);
-    let right = Put::update(key("a"), "2", record.version).held(key("a"), owner.claim).release().never_due();
-    let version = store.put(right).await.expect("a held write");
+    let wrong = Put::update(key("a"), "2", record.version).under_claim(key("a"), ClaimId::random());
+    assert_claim_lost(&store.put(wrong).await);
+    let right =
+        Put::update(key("a"), "2", record.version).under_claim(key("a"), owner.claim).release().never_due();
+    let version = store.put(right).await.expect("a write under a claim");
     // It is released now.
-    assert_not_held(&store.put(Put::update(key("a"), "3", version).held(key("a"), owner.claim)).await);
+    assert_claim_lost(
+        &store.put(Put::update(key("a"), "3", version).under_claim(key("a"), owner.claim)).await,
+    );
     assert_eq!(read(&store, "a").await.expect("the record").value, "2");
 }
 
 /// The claim of a parent guards the records below it.
-pub async fn a_held_write_may_be_to_another_record(store: Store) {
+pub async fn a_write_under_a_claim_may_be_to_another_record(store: Store) {
     due(&store, "a").await;
     let claim = claimed(&store, claim(NodeId::random())).await.remove(0).owner.expect("an owner").claim;
-    let child = |claim| Put::create(key("a/step"), "1", MINUTE).held(key("a"), claim);
-    assert_not_held(&store.put(child(ClaimId::random())).await);
-    assert_not_held(&store.put(Put::create(key("a/step"), "1", MINUTE).held(key("b"), claim)).await);
+    let child = |claim| Put::create(key("a/step"), "1", MINUTE).under_claim(key("a"), claim);
+    assert_claim_lost(&store.put(child(ClaimId::random())).await);
+    assert_claim_lost(&store.put(Put::create(key("a/step"), "1", MINUTE).under_claim(key("b"), claim)).await);
     assert_eq!(read(&store, "a/step").await, None);
-    store.put(child(claim)).await.expect("a held write");
+    store.put(child(claim)).await.expect("a write under a claim");
     assert_conflict(&store.put(child(claim)).await);
 }
 
@@ -138,22 +141,27 @@ pub async fn a_held_write_may_be_to_another_record(store: Store) {
 pub async fn a_lapsed_claim_holds_until_another_one(store: Store) {
     due(&store, "a").await;
     let first = claimed(&store, claim(NodeId::random()).lease(SHORT)).await.remove(0);
-    let held = first.owner.expect("an owner").claim;
+    let claim_id = first.owner.expect("an owner").claim;
     eventually("the lease ends", async || {
         read(&store, "a").await.is_some_and(|record| record.due <= Some(record.read_at))
     })
     .await;
-    store.put(Put::create(key("a/1"), "1", MINUTE).held(key("a"), held)).await.expect("a held write");
+    store
+        .put(Put::create(key("a/1"), "1", MINUTE).under_claim(key("a"), claim_id))
+        .await
+        .expect("a write under a claim");
     assert_eq!(claimed(&store, claim(NodeId::random()).lapsed(true)).await.len(), 1);
-    assert_not_held(&store.put(Put::create(key("a/2"), "1", MINUTE).held(key("a"), held)).await);
+    assert_claim_lost(&store.put(Put::create(key("a/2"), "1", MINUTE).under_claim(key("a"), claim_id)).await);
 }
 
 /// A claim ends with its record.
-pub async fn an_expired_parent_holds_nothing(store: Store) {
+pub async fn a_claim_ends_with_its_expired_record(store: Store) {
     let owner = Owner { node: NodeId::random(), claim: ClaimId::random() };
     store.put(Put::create(key("a"), "1", SHORT).take(owner, MINUTE)).await.expect("a new record");
     eventually("the record expires", async || read(&store, "a").await.is_none()).await;
-    assert_not_held(&store.put(Put::create(key("b"), "1", MINUTE).held(key("a"), owner.claim)).await);
+    assert_claim_lost(
+        &store.put(Put::create(key("b"), "1", MINUTE).under_claim(key("a"), owner.claim)).await,
+    );
 }
 
 /// Only due records of the queues that were asked for are claimed.
@@ -209,7 +217,7 @@ pub async fn a_claim_takes_the_longest_due_first(store: Store) {
 }
 
 /// A node that was not connected for a whole lease leaves lapsed records to their owners.
-pub async fn a_claim_leaves_held_records_unless_asked_for_lapsed_ones(store: Store) {
+pub async fn a_claim_skips_claimed_records_except_requested_lapsed_ones(store: Store) {
     due(&store, "a").await;
     claimed(&store, claim(NodeId::random()).lease(Duration::ZERO)).await.remove(0);
     assert_eq!(claimed(&store, claim(NodeId::random())).await, []);
@@ -255,17 +263,17 @@ pub async fn released_records_are_due_again(store: Store) {
 }
 
 /// Renewing extends every lease of a node.
-pub async fn renewing_extends_and_returns_what_is_held(store: Store) {
+pub async fn renewing_extends_and_returns_all_claims(store: Store) {
     for name in ["a", "b", "c"] {
         due(&store, name).await;
     }
     let (one, two) = (NodeId::random(), NodeId::random());
-    let held = claimed(&store, claim(one).limit(2).lease(Duration::ZERO)).await;
+    let taken = claimed(&store, claim(one).limit(2).lease(Duration::ZERO)).await;
     claimed(&store, claim(two)).await;
     let mut renewed = store.renew(one, MINUTE).await.expect("a renewal");
     renewed.sort_by(|a, b| a.0.cmp(&b.0));
     let mut expected: Vec<_> =
-        held.iter().map(|record| (record.key.clone(), record.owner.expect("an owner"))).collect();
+        taken.iter().map(|record| (record.key.clone(), record.owner.expect("an owner"))).collect();
     expected.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(renewed, expected);
     assert_eq!(claimed(&store, claim(two).lapsed(true)).await, [], "the leases were not extended");
@@ -321,13 +329,13 @@ pub async fn a_scan_reads_every_record(store: Store) {
     assert_eq!(found, expected);
 }
 
-/// Records that can be claimed, are held, and wait are told apart.
+/// Records that can be claimed, are claimed, and are due later are counted separately.
 pub async fn the_depth_of_queues_is_counted(store: Store) {
     let none = store.depth(&[queue("q")]).await.expect("a count").expect("the engine can tell");
     assert_eq!(none, crate::Depth::default());
-    for name in ["held", "due 1", "due 2"] {
+    for name in ["claimed", "due 1", "due 2"] {
         due(&store, name).await;
-        if name == "held" {
+        if name == "claimed" {
             assert_eq!(claimed(&store, claim(NodeId::random())).await.len(), 1);
         }
     }
@@ -340,12 +348,12 @@ pub async fn the_depth_of_queues_is_counted(store: Store) {
     eventually("the oldest gets older", || async {
         let depth =
             store.depth(&[queue("q"), queue("none")]).await.expect("a count").expect("the engine can tell");
-        assert_eq!((depth.due, depth.held, depth.later), (2, 1, 1));
+        assert_eq!((depth.due, depth.claimed, depth.scheduled), (2, 1, 1));
         depth.oldest > Duration::ZERO
     })
     .await;
     let both = store.depth(&[queue("q"), queue("p")]).await.expect("a count").expect("the engine can tell");
-    assert_eq!(both.later, 2);
+    assert_eq!(both.scheduled, 2);
 }
 
 /// Keys are ordered by bytes, and `after` is exclusive.

@@ -37,7 +37,7 @@ pub async fn one_writer_wins_each_version(store: Arc<dyn Records>) {
 }
 
 /// Eight nodes claim a hundred records, each once.
-pub async fn no_record_goes_to_two_claims(store: Arc<dyn Records>) {
+pub async fn no_record_is_claimed_twice(store: Arc<dyn Records>) {
     for number in 0..100 {
         due(&store, &format!("{number:03}")).await;
     }
@@ -80,13 +80,13 @@ pub async fn a_lost_claim_writes_nothing(store: Arc<dyn Records>) {
             for _ in 0..20 {
                 let request = claim(NodeId::random()).lease(Duration::ZERO).lapsed(true);
                 let Some(record) = store.claim(request).await.expect("a claim").pop() else { continue };
-                let held = record.owner.expect("an owner").claim;
+                let claim = record.owner.expect("an owner").claim;
                 tokio::task::yield_now().await;
                 // `lapses` numbers the claims: one record per claim, or two claims wrote.
                 let step = key(&format!("task/{:05}", record.lapses));
-                match store.put(Put::create(step, "", MINUTE).held(key("task"), held)).await {
+                match store.put(Put::create(step, "", MINUTE).under_claim(key("task"), claim)).await {
                     Ok(_) => written += 1,
-                    Err(PutError::NotHeld) => {}
+                    Err(PutError::ClaimLost) => {}
                     Err(error) => panic!("claim {}: {error}", record.lapses),
                 }
             }

@@ -49,18 +49,18 @@ macro_rules! contract_tests {
             queue_and_group_are_set_at_creation
             expired_records_are_absent
             an_expired_record_can_be_created_again
-            a_held_write_needs_the_claim
-            a_held_write_may_be_to_another_record
+            a_write_under_a_claim_needs_that_claim
+            a_write_under_a_claim_may_be_to_another_record
             a_lapsed_claim_holds_until_another_one
-            an_expired_parent_holds_nothing
+            a_claim_ends_with_its_expired_record
             a_claim_takes_due_records_of_its_queues
             a_claim_changes_the_version
             a_claim_takes_the_longest_due_first
-            a_claim_leaves_held_records_unless_asked_for_lapsed_ones
+            a_claim_skips_claimed_records_except_requested_lapsed_ones
             lapses_are_counted
             a_record_claimed_at_creation_belongs_to_its_creator
             released_records_are_due_again
-            renewing_extends_and_returns_what_is_held
+            renewing_extends_and_returns_all_claims
             renewing_takes_nothing_back
             renewing_keeps_the_version
             lists_are_in_key_order_with_pages
@@ -73,7 +73,7 @@ macro_rules! contract_tests {
             values_have_a_limit
             names_and_values_are_binary_safe
             one_writer_wins_each_version
-            no_record_goes_to_two_claims
+            no_record_is_claimed_twice
             a_lost_claim_writes_nothing
             random_operations_match_the_model
         }

@@ -63,14 +63,14 @@ impl Model {
         };
         let of = format!("g{}", random.u8(0..2));
         put = put.queue(queue("q")).group(group(&of));
-        let mut held = true;
+        let mut owns_claim = true;
         if random.bool() {
             let parent = format!("k{}", random.u8(0..6));
             let owner = self.rows.get(&parent).and_then(|row| row.owner);
             let claim =
                 owner.filter(|_| random.bool()).map_or(crate::ClaimId::from_bits(7), |owner| owner.claim);
-            held = owner.is_some_and(|owner| owner.claim == claim);
-            put = put.held(key(&parent), claim);
+            owns_claim = owner.is_some_and(|owner| owner.claim == claim);
+            put = put.under_claim(key(&parent), claim);
         }
         let fits = match put.expect {
             Expect::Absent => current.is_none(),
@@ -95,15 +95,15 @@ impl Model {
         }
         let result = store.put(put).await;
         match result {
-            Ok(version) if held && fits => {
+            Ok(version) if owns_claim && fits => {
                 let before = self.rows.remove(name);
                 self.old.push(version);
                 let (lapses, group) = before.map_or((0, of), |row| (row.lapses, row.group));
                 self.rows.insert(name.to_owned(), Row { value, version, owner, due, lapses, group });
             }
-            Err(PutError::NotHeld) if !held => {}
-            Err(PutError::Conflict) if held && !fits => {}
-            other => panic!("seed {}: {name}: held {held}, fits {fits}: {other:?}", self.seed),
+            Err(PutError::ClaimLost) if !owns_claim => {}
+            Err(PutError::Conflict) if owns_claim && !fits => {}
+            other => panic!("seed {}: {name}: owns_claim {owns_claim}, fits {fits}: {other:?}", self.seed),
         }
     }
 
@@ -132,11 +132,11 @@ impl Model {
     async fn renew(&self, store: &Arc<dyn Records>, node: NodeId) {
         let mut renewed = store.renew(node, Duration::ZERO).await.expect("a renewal");
         renewed.sort_by(|a, b| a.0.cmp(&b.0));
-        let held = |(name, row): (&String, &Row)| {
+        let claim_of = |(name, row): (&String, &Row)| {
             let owner = row.owner.filter(|owner| owner.node == node)?;
             Some((key(name), owner))
         };
-        let expected: Vec<(Key, Owner)> = self.rows.iter().filter_map(held).collect();
+        let expected: Vec<(Key, Owner)> = self.rows.iter().filter_map(claim_of).collect();
         assert_eq!(renewed, expected, "seed {}: renewed", self.seed);
     }
 

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::bus::message;
 use super::{Ends, group, key};
-use crate::{ErrorKind, Heard, Put, PutError, Records};
+use crate::{BusEvent, ErrorKind, Put, PutError, Records};
 
 /// What became of the writes.
 #[derive(Default)]
@@ -94,11 +94,11 @@ pub async fn a_lost_connection_is_a_gap<F: Future<Output = ()>>(
     restart().await;
     let limit = Duration::from_secs(60);
     for stream in [&mut stream, &mut other] {
-        let heard = tokio::time::timeout(limit, stream.next()).await.expect("no gap was reported");
-        assert_eq!(heard, Some(Heard::Gap));
+        let event = tokio::time::timeout(limit, stream.next()).await.expect("no gap was reported");
+        assert_eq!(event, Some(BusEvent::Gap));
     }
     // Both ends listen again.
     one.publish(message("after", "1"));
-    let heard = tokio::time::timeout(limit, stream.next()).await.expect("no hint after the gap");
-    assert_eq!(heard, Some(Heard::Message(message("after", "1"))));
+    let event = tokio::time::timeout(limit, stream.next()).await.expect("no hint after the gap");
+    assert_eq!(event, Some(BusEvent::Message(message("after", "1"))));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_store::{
-    Bus, ErrorKind, Heard, Key, MAX_HINT_BYTES, Memory, MemoryBus, Message, Put, PutError, Records, Topic,
+    Bus, BusEvent, ErrorKind, Key, MAX_HINT_BYTES, Memory, MemoryBus, Message, Put, PutError, Records, Topic,
 };
 use futures_util::StreamExt;
 
@@ -50,11 +50,11 @@ async fn hints_reach_every_subscriber_and_losses_are_reported() {
     bus.publish(message("nobody listens"));
     let (mut quick, mut slow) = (bus.subscribe(), bus.subscribe());
     bus.publish(message("1"));
-    assert_eq!(quick.next().await, Some(Heard::Message(message("1"))));
+    assert_eq!(quick.next().await, Some(BusEvent::Message(message("1"))));
     for number in 2..5_000 {
         bus.publish(message(&number.to_string()));
     }
-    assert_eq!(slow.next().await, Some(Heard::Gap));
-    assert!(matches!(slow.next().await, Some(Heard::Message(_))));
+    assert_eq!(slow.next().await, Some(BusEvent::Gap));
+    assert!(matches!(slow.next().await, Some(BusEvent::Message(_))));
     assert!(Message::new(Topic::new("t").unwrap(), vec![0; MAX_HINT_BYTES + 1]).is_err());
 }

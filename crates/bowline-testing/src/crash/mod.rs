@@ -29,7 +29,7 @@ mod records;
 
 use crate::{Error, Result};
 use bowline_server::Server;
-use process::{Lived, Process};
+use process::{Process, ProcessReport};
 use records::World;
 use serde_json::{Value, json};
 use std::{
@@ -189,7 +189,7 @@ impl CrashTest {
     fn run_all(self, is_given_up: impl Fn() -> bool) -> Result<CrashReport> {
         let Self { plan, same } = self;
         let world = Arc::new(World::default());
-        let Lived { end, .. } = Process::new(&plan, &world, None).live()?;
+        let ProcessReport { end, .. } = Process::new(&plan, &world, None).run()?;
         let Some(expected) = end else { return Err(Error::unexpected("the first run crashed")) };
         let points = world.passed();
         let mut problems = String::new();
@@ -214,17 +214,16 @@ impl CrashTest {
 /// One process that crashes, and one that goes on.
 fn run_once(plan: &Plan, point: &CrashPoint, expected: &Value, same: &Same) -> Result<(), String> {
     let world = Arc::new(World::default());
-    let crashed =
-        Process::new(plan, &world, Some(point.clone())).live().map_err(|error| error.to_string())?;
+    let crashed = Process::new(plan, &world, Some(point.clone())).run().map_err(|error| error.to_string())?;
     if crashed.end.is_some() {
         return Err(
             "the handler did not come here again; its steps depend on something that changes".to_owned()
         );
     }
     world.end_leases();
-    let Lived { end, .. } = Process::new(plan, &world, None)
-        .going_on(crashed.plain_answers)
-        .live()
+    let ProcessReport { end, .. } = Process::new(plan, &world, None)
+        .continuing(crashed.plain_answers)
+        .run()
         .map_err(|error| error.to_string())?;
     match end {
         Some(actual) if same(expected, &actual) => Ok(()),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// How a process ended.
-pub(super) struct Lived {
+pub(super) struct ProcessReport {
     /// The end of the task. `None` if the process crashed.
     pub(super) end: Option<Value>,
     /// How many answers were given before the task existed.
@@ -31,13 +31,13 @@ impl<'a> Process<'a> {
     }
 
     /// The task exists already; so many answers were given before that.
-    pub(super) fn going_on(mut self, plain_answers: usize) -> Self {
+    pub(super) fn continuing(mut self, plain_answers: usize) -> Self {
         self.plain_answers = plain_answers;
         self
     }
 
     /// Runs until the task ends or the process crashes.
-    pub(super) fn live(mut self) -> Result<Lived> {
+    pub(super) fn run(mut self) -> Result<ProcessReport> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -61,7 +61,7 @@ impl<'a> Process<'a> {
         });
         // Everything that runs in it ends here, without a chance to clean up in the store.
         runtime.shutdown_background();
-        Ok(Lived { end: end?, plain_answers: self.plain_answers })
+        Ok(ProcessReport { end: end?, plain_answers: self.plain_answers })
     }
 
     async fn drive(&mut self, server: bowline_server::Server) -> Result<Value> {

@@ -74,7 +74,7 @@ impl World {
         Arc::new(Connection {
             world: Arc::clone(world),
             crash,
-            is_dead: AtomicBool::new(false),
+            has_crashed: AtomicBool::new(false),
             crashed: Arc::new(Notify::new()),
         })
     }
@@ -86,18 +86,18 @@ pub(super) struct Connection {
     world: Arc<World>,
     crash: Option<CrashPoint>,
     /// The process has crashed: nothing that it still sends arrives, and nothing is answered.
-    is_dead: AtomicBool,
+    has_crashed: AtomicBool,
     crashed: Arc<Notify>,
 }
 
 impl Connection {
-    /// Is told when the process crashes.
+    /// Notified when the process crashes.
     pub(super) fn crashed(&self) -> Arc<Notify> {
         Arc::clone(&self.crashed)
     }
 
-    fn is_dead(&self) -> bool {
-        self.is_dead.load(Ordering::Acquire)
+    fn has_crashed(&self) -> bool {
+        self.has_crashed.load(Ordering::Acquire)
     }
 
     /// Notes that the process is at a point. Returns whether it crashes there.
@@ -111,15 +111,15 @@ impl Connection {
     }
 
     /// The process crashes: the caller never gets an answer.
-    async fn die<T>(&self) -> T {
-        self.is_dead.store(true, Ordering::Release);
+    async fn crash<T>(&self) -> T {
+        self.has_crashed.store(true, Ordering::Release);
         self.crashed.notify_one();
         pending().await
     }
 
     /// Runs an operation of a process that lives.
     async fn alive<T>(&self, operation: BoxFuture<'_, T>) -> T {
-        if self.is_dead() {
+        if self.has_crashed() {
             return pending().await;
         }
         let answer = operation.await;
@@ -128,30 +128,30 @@ impl Connection {
     }
 
     async fn write(&self, put: Put) -> Result<Version, PutError> {
-        if self.is_dead() {
+        if self.has_crashed() {
             return pending().await;
         }
         match Write::of(&put) {
             Write::Step(name) => {
                 if self.passes(CrashPoint::BeforeRecording(name.clone())) {
-                    return self.die().await;
+                    return self.crash().await;
                 }
                 let written = self.apply(put).await?;
                 if self.passes(CrashPoint::AfterRecording(name)) {
-                    return self.die().await;
+                    return self.crash().await;
                 }
                 Ok(written)
             }
             Write::Asks(round) => {
                 let written = self.apply(put).await?;
                 if self.passes(CrashPoint::AfterAsking(round)) {
-                    return self.die().await;
+                    return self.crash().await;
                 }
                 Ok(written)
             }
             Write::Ends => {
                 if self.passes(CrashPoint::BeforeEnd) {
-                    return self.die().await;
+                    return self.crash().await;
                 }
                 self.apply(put).await
             }
@@ -168,7 +168,9 @@ impl Connection {
     async fn apply(&self, mut put: Put) -> Result<Version, PutError> {
         // The task waits: the time passes at once.
         let mut passes = None;
-        if let (Some(_), ClaimChange::Release, DueChange::In(time)) = (&put.held, put.claim, put.due) {
+        if let (Some(_), ClaimChange::Release, DueChange::In(time)) =
+            (&put.required_claim, put.claim, put.due)
+        {
             passes = i64::try_from(time.as_millis()).ok();
             put.due = DueChange::In(Duration::ZERO);
         }
@@ -201,7 +203,7 @@ impl Write {
             return step.map_or(Self::Other, |Step { name }| Self::Step(name));
         }
         let Ok(record) = TaskRecord::decode(&put.value) else { return Self::Other };
-        match (&put.expect, &put.held, &record.state) {
+        match (&put.expect, &put.required_claim, &record.state) {
             (Expect::Absent, None, TaskState::Working) => {
                 Self::Creates { id: record.id, resumes: record.resumes }
             }
@@ -215,9 +217,9 @@ impl Write {
 impl Records for Connection {
     fn get<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Record>>, StoreError>> {
         // Not `alive`: a read is no change.
-        Box::pin(
-            async move { if self.is_dead() { pending().await } else { self.world.memory.get(keys).await } },
-        )
+        Box::pin(async move {
+            if self.has_crashed() { pending().await } else { self.world.memory.get(keys).await }
+        })
     }
 
     fn put(&self, put: Put) -> BoxFuture<'_, Result<Version, PutError>> {
@@ -235,12 +237,12 @@ impl Records for Connection {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
         Box::pin(async move {
-            if self.is_dead() {
+            if self.has_crashed() {
                 return pending().await;
             }
             // The parts of a task are read before its handler runs.
             if self.world.task().is_some() && self.passes(CrashPoint::Start) {
-                return self.die().await;
+                return self.crash().await;
             }
             self.world.memory.list(group, after, limit).await
         })

@@ -47,7 +47,7 @@ impl Meter {
 
     /// Records received bytes. A turn begins with the first bytes of the client, and with its first bytes after a
     /// reply.
-    pub(super) fn came(&mut self, direction: Direction, bytes: &[u8]) {
+    pub(super) fn receive(&mut self, direction: Direction, bytes: &[u8]) {
         match direction {
             Direction::Reply => self.answered = true,
             Direction::Request => {
@@ -72,7 +72,7 @@ impl Meter {
 
     /// Returns the first fault within the next `length` bytes, and the number of bytes before it. A fault that happens
     /// once is removed from `faults`.
-    pub(super) fn strike(
+    pub(super) fn next_fault(
         &mut self,
         direction: Direction,
         length: usize,
@@ -118,18 +118,18 @@ mod tests {
     /// Checks at which positions of the direction faults happen when these pieces pass.
     fn check(faults: &[Fault], pieces: &[(Direction, &str)], expected: &[u64]) {
         let (mut meter, mut faults) = (Meter::new(0), faults.to_vec());
-        let mut struck = Vec::new();
+        let mut triggered = Vec::new();
         for (direction, piece) in pieces {
-            meter.came(*direction, piece.as_bytes());
+            meter.receive(*direction, piece.as_bytes());
             let mut left = piece.len();
-            while let Some((ahead, _)) = meter.strike(*direction, left, &mut faults) {
+            while let Some((ahead, _)) = meter.next_fault(*direction, left, &mut faults) {
                 meter.pass(*direction, ahead);
                 left -= ahead;
-                struck.push(meter.all.of(*direction).passed);
+                triggered.push(meter.all.of(*direction).passed);
             }
             meter.pass(*direction, left);
         }
-        assert_eq!(struck, expected);
+        assert_eq!(triggered, expected);
     }
 
     use Direction::{Reply, Request};
@@ -149,20 +149,20 @@ mod tests {
     #[test]
     fn a_text_is_counted_from_its_request() {
         let pieces = [(Request, "one"), (Reply, "ONE"), (Request, "two"), (Reply, "TWO"), (Request, "two")];
-        check(&[Fault::request(0).carrying("two")], &pieces, &[3]);
-        check(&[Fault::request(3).carrying("two")], &pieces, &[6]);
-        check(&[Fault::request(2).carrying("two").always()], &pieces, &[5, 8]);
-        check(&[Fault::reply(0).carrying("two")], &pieces, &[3]);
-        check(&[Fault::reply(3).carrying("two")], &pieces, &[6]);
-        check(&[Fault::reply(4).carrying("two")], &pieces, &[]);
-        check(&[Fault::reply(0).carrying("ONE")], &pieces, &[]);
+        check(&[Fault::request(0).containing("two")], &pieces, &[3]);
+        check(&[Fault::request(3).containing("two")], &pieces, &[6]);
+        check(&[Fault::request(2).containing("two").always()], &pieces, &[5, 8]);
+        check(&[Fault::reply(0).containing("two")], &pieces, &[3]);
+        check(&[Fault::reply(3).containing("two")], &pieces, &[6]);
+        check(&[Fault::reply(4).containing("two")], &pieces, &[]);
+        check(&[Fault::reply(0).containing("ONE")], &pieces, &[]);
     }
 
     #[test]
     fn a_text_may_come_in_pieces() {
         let pieces = [(Request, "t"), (Request, "w"), (Request, "o!")];
-        check(&[Fault::request(4).carrying("two")], &pieces, &[4]);
+        check(&[Fault::request(4).containing("two")], &pieces, &[4]);
         // Bytes that passed before the text was complete cannot be held back.
-        check(&[Fault::request(1).carrying("two")], &pieces, &[]);
+        check(&[Fault::request(1).containing("two")], &pieces, &[]);
     }
 }

@@ -21,7 +21,7 @@
 //! let mut received = String::new();
 //! client.read_to_string(&mut received).await?;
 //! assert_eq!(received, "hello");
-//! assert_eq!(proxy.struck(), 1);
+//! assert_eq!(proxy.triggered(), 1);
 //! # Ok(())
 //! # }
 //! ```
@@ -29,9 +29,9 @@
 //! Give clients the address of the proxy instead of that of the server: `http(proxy.url("/mcp"))` for a client over
 //! HTTP.
 
-mod carry;
 mod meter;
 mod plan;
+mod relay;
 
 pub use plan::Fault;
 
@@ -82,7 +82,7 @@ pub struct Traffic {
 #[derive(Debug)]
 struct Shared {
     faults: Mutex<Vec<Fault>>,
-    struck: watch::Sender<u64>,
+    triggered: watch::Sender<u64>,
     connections: AtomicU64,
     sockets: AtomicU64,
     requested: AtomicU64,
@@ -122,14 +122,14 @@ impl FaultProxy {
     }
 
     /// Returns the number of faults that have happened.
-    pub fn struck(&self) -> u64 {
-        *self.shared.struck.borrow()
+    pub fn triggered(&self) -> u64 {
+        *self.shared.triggered.borrow()
     }
 
     /// Waits until this many faults have happened in total.
-    pub async fn until_struck(&self, times: u64) {
+    pub async fn wait_until_triggered(&self, times: u64) {
         // The sender lives as long as the proxy.
-        drop(self.shared.struck.subscribe().wait_for(|struck| *struck >= times).await);
+        drop(self.shared.triggered.subscribe().wait_for(|triggered| *triggered >= times).await);
     }
 
     /// Returns the traffic so far.
@@ -164,7 +164,7 @@ impl FaultProxyBuilder {
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
             faults: Mutex::new(self.faults),
-            struck: watch::Sender::new(0),
+            triggered: watch::Sender::new(0),
             connections: AtomicU64::new(0),
             sockets: AtomicU64::new(0),
             requested: AtomicU64::new(0),
@@ -198,7 +198,7 @@ async fn connection(client: TcpStream, server: SocketAddr, number: u64, shared: 
     // If the server is unreachable, the client sees what it would see without the proxy: a closed connection.
     let Ok(server) = TcpStream::connect(server).await else { return drop(client.set_zero_linger()) };
     let _server_socket = Socket::count(&shared);
-    carry::carry(client, server, number, &shared).await;
+    relay::relay(client, server, number, &shared).await;
 }
 
 /// Counts an open socket until it is dropped.

@@ -13,7 +13,7 @@ use std::time::Duration;
 ///
 /// let reset_by_peer = Fault::reply(17).rst();
 /// let third_connection_hangs = Fault::request(0).stall().on_connection(2);
-/// let calls_are_slow = Fault::reply(0).delay(Duration::from_millis(50)).carrying("tools/call").always();
+/// let calls_are_slow = Fault::reply(0).delay(Duration::from_millis(50)).containing("tools/call").always();
 /// # let _ = (reset_by_peer, third_connection_hangs, calls_are_slow);
 /// ```
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl Fault {
     /// A request is all bytes of the client until the server replies. The text must arrive before the byte of the
     /// fault, or together with it. This always holds for a client that writes each request in one piece.
     #[must_use]
-    pub fn carrying(mut self, text: impl Into<String>) -> Self {
+    pub fn containing(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into().into_bytes().into());
         self
     }

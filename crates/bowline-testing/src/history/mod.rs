@@ -104,7 +104,7 @@ pub enum Event {
     StateUsed { state: String, call: String },
     /// A client received an event of a stream. Numbers count from 1.
     StreamEvent { stream: String, number: u64 },
-    /// The stream told its client that events were lost.
+    /// The stream notified its client that events were lost.
     StreamBroken { stream: String },
     /// A client sent a request.
     Sent { request: String },

@@ -73,8 +73,8 @@ impl<'a> Conversation<'a> {
         let id = frame.get("id").filter(|_| frame.get("method").is_none());
         let Some(id) = id else {
             // A frame that answers no request may belong to either era if the client uses both.
-            let told = check(session, None);
-            return if self.modern { told.or_else(|_| check(Revision::LATEST, None)) } else { told };
+            let result = check(session, None);
+            return if self.modern { result.or_else(|_| check(Revision::LATEST, None)) } else { result };
         };
         let Some(asked) = self.asked.get(&id.to_string()) else {
             return Err(format!("response to unknown request {id}"));
@@ -84,13 +84,13 @@ impl<'a> Conversation<'a> {
         let unnamed = self.session.unwrap_or(opening);
         // If an id was used twice, the response must match one of the two requests.
         let fits = |asked: &Asked| check(asked.revision.unwrap_or(unnamed), asked.method.as_deref());
-        let mut told = Ok(());
+        let mut result = Ok(());
         for asked in asked {
-            told = fits(asked);
-            if told.is_ok() {
+            result = fits(asked);
+            if result.is_ok() {
                 break;
             }
         }
-        told
+        result
     }
 }

@@ -1,16 +1,16 @@
 //! A scripted peer that sends and receives raw frames.
 
-mod behind;
+mod backend;
 mod bytes;
 mod history;
 #[cfg(feature = "http")]
 mod http;
 mod link;
 
-pub use behind::IntoHandle;
+pub use backend::IntoHandle;
 
 use crate::{Error, Result};
-use behind::Behind;
+use backend::Backend;
 use bowline_transcript::matching::describe;
 use bowline_types::Revision;
 use history::History;
@@ -51,7 +51,7 @@ const PIPE: usize = 64 * 1024;
 /// ```
 pub struct Peer {
     link: Link,
-    behind: Behind,
+    backend: Backend,
     history: History,
     next_id: u64,
     capabilities: Value,
@@ -66,7 +66,7 @@ impl Peer {
         let handle = server.into_handle()?;
         let (ours, theirs) = duplex(PIPE);
         let (read, write) = split(ours);
-        Ok(Self::new(Link::bytes(read, write), Behind::serve(handle, theirs)))
+        Ok(Self::new(Link::bytes(read, write), Backend::serve(handle, theirs)))
     }
 
     /// Serves a server over HTTP on a local port and connects to it.
@@ -80,7 +80,7 @@ impl Peer {
     pub fn http(server: impl IntoHandle) -> Result<Self> {
         let (served, http) = http::Served::start(server.into_handle()?)
             .map_err(|error| Error::unexpected(format!("cannot serve over HTTP: {error}")))?;
-        Ok(Self::new(Link::http(http), Behind::Http(Box::new(served))))
+        Ok(Self::new(Link::http(http), Backend::Http(Box::new(served))))
     }
 
     /// Starts a server as a child process and connects to its standard input and output.
@@ -90,8 +90,8 @@ impl Peer {
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
-        let (behind, stdout, stdin) = Behind::spawn(program.as_ref(), args)?;
-        Ok(Self::new(Link::bytes(stdout, stdin), behind))
+        let (backend, stdout, stdin) = Backend::spawn(program.as_ref(), args)?;
+        Ok(Self::new(Link::bytes(stdout, stdin), backend))
     }
 
     /// Uses a pair of byte streams, for example to act as the server of a client.
@@ -99,7 +99,7 @@ impl Peer {
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        Self::new(Link::bytes(read, write), Behind::Nothing)
+        Self::new(Link::bytes(read, write), Backend::Nothing)
     }
 
     /// Returns a peer and the other end of its connection, for the code under test.
@@ -109,10 +109,10 @@ impl Peer {
         (Self::over(read, write), theirs)
     }
 
-    fn new(link: Link, behind: Behind) -> Self {
+    fn new(link: Link, backend: Backend) -> Self {
         Self {
             link,
-            behind,
+            backend,
             history: History::default(),
             next_id: 1,
             capabilities: json!({}),
@@ -244,7 +244,7 @@ impl Peer {
         while let Some(arrived) = self.link.pop() {
             rest.push(self.json(arrived)?);
         }
-        match timeout_at(until, self.behind.end()).await {
+        match timeout_at(until, self.backend.end()).await {
             Ok(Ok(())) => Ok(rest),
             Ok(Err(reason)) => Err(Error::unexpected(self.with_history(&reason))),
             Err(_) => Err(Error::timeout(self.with_history("the server did not exit in time"))),
@@ -306,7 +306,7 @@ impl Peer {
 
     /// Appends the conversation to a message.
     fn with_history(&self, reason: &str) -> String {
-        format!("{reason}\n{}{}", self.history, self.behind.last_words())
+        format!("{reason}\n{}{}", self.history, self.backend.stderr_report())
     }
 }
 

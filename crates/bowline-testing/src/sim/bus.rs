@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline_store::{Bus, Heard, Message};
+use bowline_store::{Bus, BusEvent, Message};
 use futures_core::stream::BoxStream;
 use tokio::time::Instant;
 
@@ -38,12 +38,12 @@ impl Bus for SimStore {
             // Ends by itself after the delay.
             tokio::spawn(async move {
                 tokio::time::sleep(delay).await;
-                hints.send(Heard::Message(message));
+                hints.send(BusEvent::Message(message));
             });
         }
     }
 
-    fn subscribe(&self) -> BoxStream<'static, Heard> {
+    fn subscribe(&self) -> BoxStream<'static, BusEvent> {
         let state = self.shared().state();
         state.nodes[self.index()].hints.subscribe()
     }

@@ -110,10 +110,10 @@ struct Link {
     cut_until: Option<Instant>,
 }
 
-/// What becomes of an operation.
+/// How an operation reaches the store.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
-    /// It is cut off: nothing arrives, and the node waits in vain.
+enum Delivery {
+    /// It is cut off: nothing arrives, and the node times out.
     Cut,
     /// It fails and is not applied.
     Before,
@@ -183,24 +183,24 @@ impl Shared {
         Duration::from_micros(state.random.u64(..=most))
     }
 
-    fn fate(&self, node: usize, writes: bool) -> Fate {
+    fn delivery(&self, node: usize, writes: bool) -> Delivery {
         let mut state = self.state();
         if state.nodes.get(node).and_then(|link| link.cut_until).is_some_and(|until| until > Instant::now()) {
-            return Fate::Cut;
+            return Delivery::Cut;
         }
         let faults = state.faults;
         let roll = state.random.u32(..1_000);
         let after = if writes { faults.after } else { 0 };
         let late = if writes { faults.late } else { 0 };
         if roll < faults.before {
-            Fate::Before
+            Delivery::Before
         } else if roll < faults.before + after {
-            Fate::After
+            Delivery::After
         } else if roll < faults.before + after + late {
             let most = u64::try_from(faults.lateness.as_millis()).unwrap_or(u64::MAX);
-            Fate::Late(Duration::from_millis(state.random.u64(..=most)))
+            Delivery::Late(Duration::from_millis(state.random.u64(..=most)))
         } else {
-            Fate::Done
+            Delivery::Done
         }
     }
 }

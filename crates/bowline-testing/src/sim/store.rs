@@ -8,7 +8,7 @@ use bowline_store::{
 };
 use futures_core::future::BoxFuture;
 
-use super::{Fate, Shared};
+use super::{Delivery, Shared};
 
 /// How long a node waits for an answer.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -39,14 +39,14 @@ impl SimStore {
         run: impl FnOnce(Arc<Memory>) -> F,
     ) -> Result<T, StoreError> {
         tokio::time::sleep(self.shared.delay()).await;
-        match self.shared.fate(self.index, false) {
-            Fate::Done => {
+        match self.shared.delivery(self.index, false) {
+            Delivery::Done => {
                 let answer = run(Arc::clone(&self.shared.memory)).await;
                 tokio::time::sleep(self.shared.delay()).await;
                 answer
             }
-            Fate::Before => Err(StoreError::unavailable("simulated")),
-            Fate::Cut | Fate::After | Fate::Late(_) => {
+            Delivery::Before => Err(StoreError::unavailable("simulated")),
+            Delivery::Cut | Delivery::After | Delivery::Late(_) => {
                 tokio::time::sleep(DEADLINE).await;
                 Err(StoreError::unavailable("simulated: no answer"))
             }
@@ -62,23 +62,23 @@ impl SimStore {
     {
         tokio::time::sleep(self.shared.delay()).await;
         let memory = Arc::clone(&self.shared.memory);
-        match self.shared.fate(self.index, true) {
-            Fate::Done => {
+        match self.shared.delivery(self.index, true) {
+            Delivery::Done => {
                 let answer = run(memory).await;
                 tokio::time::sleep(self.shared.delay()).await;
                 answer
             }
-            Fate::Before => Err(StoreError::unavailable("simulated").into()),
-            Fate::Cut => {
+            Delivery::Before => Err(StoreError::unavailable("simulated").into()),
+            Delivery::Cut => {
                 tokio::time::sleep(DEADLINE).await;
                 Err(StoreError::unknown("simulated: cut off").into())
             }
-            Fate::After => {
+            Delivery::After => {
                 let _ = run(memory).await;
                 tokio::time::sleep(DEADLINE).await;
                 Err(StoreError::unknown("simulated: the answer got lost").into())
             }
-            Fate::Late(time) => {
+            Delivery::Late(time) => {
                 // Ends by itself after the time.
                 tokio::spawn(async move {
                     tokio::time::sleep(time).await;

@@ -43,10 +43,10 @@ mod tests {
     /// Each letter is a frame, each word a stream.
     fn check(written: &str, streams: &str, fits: bool) {
         let frames = |word: &str| word.chars().map(|letter| json!(letter.to_string())).collect::<Vec<_>>();
-        let came: Streams = (0..).zip(streams.split(' ').map(frames)).collect();
+        let received: Streams = (0..).zip(streams.split(' ').map(frames)).collect();
         let expected = frames(written);
         let expected: Vec<&Value> = expected.iter().collect();
-        let found = interleave(&expected, &came, &Kept::new());
+        let found = interleave(&expected, &received, &Kept::new());
         assert_eq!(found.is_some(), fits, "{written} from {streams}");
     }
 

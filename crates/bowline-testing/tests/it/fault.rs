@@ -13,7 +13,7 @@ const REPLY: &[u8] = b"the reply";
 
 /// How a conversation through the proxy went: what each side has read, and whether its end was in good order.
 #[derive(Debug, PartialEq, Eq)]
-struct Went {
+struct Exchanged {
     server: (String, bool),
     client: (String, bool),
 }
@@ -31,7 +31,7 @@ async fn read(stream: &mut TcpStream) -> (String, bool) {
 }
 
 /// The server answers a whole request, and closes; the client sends one, and reads to the end.
-async fn converse(proxy: &FaultProxy, server: &TcpListener) -> Went {
+async fn converse(proxy: &FaultProxy, server: &TcpListener) -> Exchanged {
     let answering = async {
         let (mut stream, _) = server.accept().await.unwrap();
         let mut request = [0; REQUEST.len()];
@@ -57,19 +57,19 @@ async fn converse(proxy: &FaultProxy, server: &TcpListener) -> Went {
     };
     let both = async { tokio::join!(answering, asking) };
     let (server, client) = timeout(Duration::from_secs(10), both).await.expect("it does not hang");
-    Went { server, client }
+    Exchanged { server, client }
 }
 
 async fn check(fault: Fault, server: (&str, bool), client: (&str, bool)) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = FaultProxy::to(listener.local_addr().unwrap()).fault(fault.clone()).start().await.unwrap();
     let owned = |(text, ended): (&str, bool)| (text.to_owned(), ended);
-    let expected = Went { server: owned(server), client: owned(client) };
+    let expected = Exchanged { server: owned(server), client: owned(client) };
     assert_eq!(converse(&proxy, &listener).await, expected, "{fault:?}");
-    // A fault that has struck is over.
-    let whole = Went { server: owned(("request", true)), client: owned(("the reply", true)) };
+    // A fault triggers once.
+    let whole = Exchanged { server: owned(("request", true)), client: owned(("the reply", true)) };
     assert_eq!(converse(&proxy, &listener).await, whole);
-    assert_eq!(proxy.struck(), 1);
+    assert_eq!(proxy.triggered(), 1);
     assert_eq!(proxy.traffic().connections, 2);
 }
 
@@ -77,12 +77,12 @@ async fn check(fault: Fault, server: (&str, bool), client: (&str, bool)) {
 async fn a_connection_is_closed_at_any_byte_of_either_direction() {
     for (at, passed) in ["", "r", "re", "req", "requ", "reque", "reques", "request"].into_iter().enumerate() {
         check(Fault::request(at as u64), (passed, true), ("", true)).await;
-        check(Fault::request(at as u64).carrying("quest"), (passed, true), ("", true)).await;
+        check(Fault::request(at as u64).containing("quest"), (passed, true), ("", true)).await;
     }
     for at in 0..=REPLY.len() {
         let passed = std::str::from_utf8(&REPLY[..at]).unwrap();
         check(Fault::reply(at as u64), ("request", true), (passed, true)).await;
-        check(Fault::reply(at as u64).carrying("quest"), ("request", true), (passed, true)).await;
+        check(Fault::reply(at as u64).containing("quest"), ("request", true), (passed, true)).await;
     }
 }
 
@@ -92,7 +92,7 @@ async fn a_reset_reaches_both_sides() {
     let proxy = FaultProxy::to(listener.local_addr().unwrap()).fault(Fault::request(3).rst());
     let proxy = proxy.start().await.unwrap();
     // What was on its way may be lost with a reset, so only the end is sure.
-    let Went { server, client } = converse(&proxy, &listener).await;
+    let Exchanged { server, client } = converse(&proxy, &listener).await;
     assert!(!server.1 && "req".starts_with(&server.0), "{server:?}");
     assert_eq!(client, (String::new(), false));
 }
@@ -110,10 +110,10 @@ async fn a_stalled_direction_delivers_nothing_and_ends_with_its_source() {
 
 #[tokio::test]
 async fn delayed_bytes_arrive_later() {
-    let begun = Instant::now();
+    let started = Instant::now();
     let delay = Duration::from_millis(30);
     check(Fault::reply(4).delay(delay), ("request", true), ("the reply", true)).await;
-    assert!(begun.elapsed() >= delay);
+    assert!(started.elapsed() >= delay);
 }
 
 #[tokio::test]
@@ -128,11 +128,11 @@ async fn the_connection_can_be_chosen_and_the_fault_changed() {
     for _ in 0..3 {
         assert_eq!(converse(&proxy, &listener).await.client.0, "the");
     }
-    proxy.until_struck(4).await;
-    proxy.set(Fault::reply(3).carrying("something else"));
+    proxy.wait_until_triggered(4).await;
+    proxy.set(Fault::reply(3).containing("something else"));
     assert_eq!(converse(&proxy, &listener).await.client.0, "the reply");
     proxy.clear();
-    assert_eq!((proxy.struck(), proxy.traffic().connections), (4, 7));
+    assert_eq!((proxy.triggered(), proxy.traffic().connections), (4, 7));
     assert_eq!(proxy.traffic().requested, 7 * REQUEST.len() as u64);
     assert_eq!(proxy.traffic().replied, (3 * REPLY.len() + 3 * 3) as u64);
 }

@@ -74,9 +74,9 @@ impl Drop for Dropped {
 #[tokio::test]
 async fn to_cancel_a_modern_request_is_to_close_its_stream() {
     let over = Arc::new(Notify::new());
-    let told = Arc::clone(&over);
+    let observed = Arc::clone(&over);
     let endless = Tool::new("endless").handler(move |ctx: Ctx| {
-        let dropped = Dropped(Arc::clone(&told));
+        let dropped = Dropped(Arc::clone(&observed));
         async move {
             ctx.progress(1.0, None);
             std::future::pending::<()>().await;
@@ -153,8 +153,8 @@ async fn frames_on_another_stream_are_not_missed() {
                 run(revision.as_str(), &both).await.unwrap();
             }
         }
-        let told = run(revision.as_str(), response).await.unwrap_err();
-        assert!(told.contains("list_changed"), "{told}");
+        let error = run(revision.as_str(), response).await.unwrap_err();
+        assert!(error.contains("list_changed"), "{error}");
     }
     run("2026-07-28", response).await.unwrap();
 }

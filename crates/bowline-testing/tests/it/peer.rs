@@ -71,9 +71,9 @@ async fn a_timeout_shows_the_conversation() {
     peer = peer.deadline(Duration::from_secs(3));
     let error = peer.request("ping", json!({})).await.unwrap_err();
     assert!(error.is_timeout());
-    let told = error.to_string();
-    assert!(told.contains("expected the response to request 1, got nothing within 3s"), "{told}");
-    assert!(told.contains(r#"> {"jsonrpc":"2.0","#), "{told}");
+    let error = error.to_string();
+    assert!(error.contains("expected the response to request 1, got nothing within 3s"), "{error}");
+    assert!(error.contains(r#"> {"jsonrpc":"2.0","#), "{error}");
 }
 
 #[tokio::test]
@@ -86,8 +86,8 @@ async fn a_closed_connection_differs_from_a_silent_one() {
 #[tokio::test]
 async fn a_line_that_is_not_json_is_reported() {
     let mut peer = Peer::over(&b"welcome!\n"[..], sink());
-    let told = peer.recv().await.unwrap_err().to_string();
-    assert!(told.contains("expected a frame of JSON, got `welcome!`"), "{told}");
+    let error = peer.recv().await.unwrap_err().to_string();
+    assert!(error.contains("expected a frame of JSON, got `welcome!`"), "{error}");
 }
 
 #[tokio::test]
@@ -109,9 +109,9 @@ async fn a_peer_can_play_the_server() {
 #[tokio::test]
 async fn a_failed_child_is_reported_with_its_standard_error() {
     let mut peer = Peer::spawn("sh", ["-c", "cat > /dev/null; echo out of luck >&2; exit 3"]).unwrap();
-    let told = peer.close().await.unwrap_err().to_string();
-    assert!(told.contains("exit status: 3"), "{told}");
-    assert!(told.contains("out of luck"), "{told}");
+    let error = peer.close().await.unwrap_err().to_string();
+    assert!(error.contains("exit status: 3"), "{error}");
+    assert!(error.contains("out of luck"), "{error}");
     let mut peer = Peer::spawn("cat", [""; 0]).unwrap();
     peer.send(json!({ "echo": 1 })).await.unwrap();
     assert_eq!(peer.close().await.unwrap(), [json!({ "echo": 1 })]);
@@ -119,6 +119,6 @@ async fn a_failed_child_is_reported_with_its_standard_error() {
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_reported() {
-    let told = Peer::spawn("no-such-program-anywhere", [""; 0]).unwrap_err().to_string();
-    assert!(told.contains("cannot start `no-such-program-anywhere`"), "{told}");
+    let error = Peer::spawn("no-such-program-anywhere", [""; 0]).unwrap_err().to_string();
+    assert!(error.contains("cannot start `no-such-program-anywhere`"), "{error}");
 }

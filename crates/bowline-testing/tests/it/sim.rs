@@ -171,9 +171,10 @@ impl Node {
         let mut version = record.version;
         loop {
             self.until_fresh().await;
-            let put = Put::update(record.key.clone(), value.clone(), version).held(record.key.clone(), claim);
+            let put = Put::update(record.key.clone(), value.clone(), version)
+                .under_claim(record.key.clone(), claim);
             match self.store.put(put.release().never_due()).await {
-                Ok(_) | Err(PutError::NotHeld) => return,
+                Ok(_) | Err(PutError::ClaimLost) => return,
                 Err(PutError::Conflict) => match self.read(&record.key).await {
                     Some(now) if now.owner.is_some_and(|owner| owner.claim == claim) => version = now.version,
                     _ => return,
@@ -194,9 +195,9 @@ impl Node {
         self.run.pause(3_000).await;
         let value = format!("{claim}-{step}");
         loop {
-            let put = Put::create(name.clone(), value.clone(), TTL).held(key(task), claim);
+            let put = Put::create(name.clone(), value.clone(), TTL).under_claim(key(task), claim);
             match self.store.put(put).await {
-                Err(PutError::NotHeld) => return None,
+                Err(PutError::ClaimLost) => return None,
                 Err(PutError::Store(_)) => self.run.pause(1_000).await,
                 // A conflict may be with an earlier write of our own, or with another attempt.
                 Ok(_) | Err(_) => {

@@ -1,4 +1,4 @@
-//! What a server says with `tracing`, and what its caller hears of it.
+//! `tracing` events of a server, and which of them its caller receives.
 
 use bowline_server::{
     Ctx, Error, Server, Tool,
@@ -48,7 +48,7 @@ async fn events_of_a_handler_reach_its_caller_and_the_subscriber_in_place() {
         Server::new("s")
             .tool(Tool::new("work").handler(|ctx: Ctx| async move {
                 tracing::debug!("too much");
-                tracing::info!("begun");
+                tracing::info!("started");
                 tokio::task::yield_now().await;
                 tracing::warn!(files = 3, "slow");
                 ctx.info("by hand");
@@ -60,15 +60,15 @@ async fn events_of_a_handler_reach_its_caller_and_the_subscriber_in_place() {
     peer.initialize(Revision::V2025_11_25).await.unwrap();
     tracing::error!("outside of a call");
     peer.request("tools/call", json!({ "name": "work" })).await.unwrap();
-    let heard: Vec<_> = peer.notifications().iter().map(|frame| frame["params"].clone()).collect();
+    let received: Vec<_> = peer.notifications().iter().map(|frame| frame["params"].clone()).collect();
     let logger = "it::traced";
     let expected = [
-        json!({ "level": "info", "logger": logger, "data": "begun" }),
+        json!({ "level": "info", "logger": logger, "data": "started" }),
         json!({ "level": "warning", "logger": logger, "data": { "files": 3, "message": "slow" } }),
         json!({ "level": "info", "data": "by hand" }),
     ];
-    assert_eq!(heard, expected);
-    for event in ["too much", "begun", "slow"] {
+    assert_eq!(received, expected);
+    for event in ["too much", "started", "slow"] {
         assert_eq!(log.count(&[event]), 1, "{event}: {:?}", log.lines());
     }
     // A modern caller that names no level wants none.

@@ -1,4 +1,4 @@
-//! Transcripts: what holds, and how a difference is told.
+//! Transcripts: what holds, and how a difference is reported.
 
 use bowline_server::{Server, Tool};
 use bowline_testing::{Peer, Transcript, transcript::Ignore};
@@ -7,7 +7,7 @@ use tokio::io::sink;
 
 const HEAD: &str = "It is as written.\n\nserver: any\n";
 
-/// Runs a conversation whose server says `said`, whatever it hears.
+/// Runs a conversation whose server sends `said`, whatever it receives.
 async fn run(sections: &str, said: &'static str) -> Result<(), String> {
     let transcript = Transcript::parse("t.txtar", &format!("{HEAD}{sections}")).unwrap();
     let connect = || Ok(Peer::over(said.as_bytes(), sink()));
@@ -15,9 +15,9 @@ async fn run(sections: &str, said: &'static str) -> Result<(), String> {
 }
 
 async fn check(sections: &str, said: &'static str, reasons: &[&str]) {
-    let told = run(sections, said).await.unwrap_err();
+    let error = run(sections, said).await.unwrap_err();
     for reason in reasons {
-        assert!(told.contains(reason), "expected `{reason}` in:\n{told}");
+        assert!(error.contains(reason), "expected `{reason}` in:\n{error}");
     }
 }
 
@@ -101,9 +101,12 @@ async fn a_failing_revision_is_named() {
             .revisions([bowline_types::Revision::V2024_11_05])
     };
     let transcript = Transcript::parse("t.txtar", text).unwrap();
-    let told = transcript.run(None, || Peer::memory(server())).await.unwrap_err().to_string();
-    assert!(told.contains("in 2025-06-18: the server's frame differs"), "{told}");
-    assert!(told.contains("/result/protocolVersion: expected \"2025-06-18\", got \"2024-11-05\""), "{told}");
+    let error = transcript.run(None, || Peer::memory(server())).await.unwrap_err().to_string();
+    assert!(error.contains("in 2025-06-18: the server's frame differs"), "{error}");
+    assert!(
+        error.contains("/result/protocolVersion: expected \"2025-06-18\", got \"2024-11-05\""),
+        "{error}"
+    );
 }
 
 const RECORDED: &str = r#"
@@ -144,7 +147,7 @@ async fn a_recording_is_replayed_with_the_ids_and_states_of_this_conversation() 
     let ignore = Ignore::default();
     let (found, served) = tokio::join!(transcript.replay(client, &ignore), serve);
     served.unwrap();
-    let told: Vec<String> =
+    let differences: Vec<String> =
         found.unwrap().iter().map(|difference| format!("{}: {difference}", difference.line)).collect();
     expect_test::expect![[r#"
         16: `b` differs
@@ -153,5 +156,5 @@ async fn a_recording_is_replayed_with_the_ids_and_states_of_this_conversation() 
           the connection is closed
         17: `new` was not recorded
           {"method":"new"}"#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&differences.join("\n"));
 }

@@ -88,11 +88,11 @@ impl Line {
             End::Fin => fault.fin(),
             End::Rst => fault.rst(),
         };
-        fault.carrying(self.shape.text(self.revision))
+        fault.containing(self.shape.text(self.revision))
     }
 }
 
-/// What a line, or all of them, came to.
+/// The outcomes of one line or of all of them.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     cuts: u64,
@@ -131,7 +131,7 @@ async fn sweep(line: Line, first: u64, step: u64) -> Tally {
     let client = if shape.opens() { None } else { site.connect(revision).await.ok() };
     let mut at = first;
     loop {
-        let struck = site.proxy.struck();
+        let triggered = site.proxy.triggered();
         site.proxy.set(line.fault(at));
         let (begun, number) = (Instant::now(), tally.cuts);
         let sending = async {
@@ -149,15 +149,17 @@ async fn sweep(line: Line, first: u64, step: u64) -> Tally {
             tally.slowest = (took, format!("{line} at byte {at}"));
         }
         // The last bytes of a reply may still be under way when its message is there.
-        let cut = site.proxy.struck() > struck
-            || within(Duration::from_millis(20), site.proxy.until_struck(struck + 1)).await.is_some();
+        let cut = site.proxy.triggered() > triggered
+            || within(Duration::from_millis(20), site.proxy.wait_until_triggered(triggered + 1))
+                .await
+                .is_some();
         let mut wrong = |what: String| tally.wrong.push(format!("{line} at byte {at}: {what}"));
         match &sent {
             None => wrong(format!("does not settle within {GUARD:?}")),
             Some(Err(error)) if error.is_timeout() => wrong(format!("only time ended it: {error}")),
             Some(Err(error)) if !cut => wrong(format!("fails although nothing is cut: {error}")),
             Some(Err(error)) if shape.must_succeed(revision) => wrong(format!("is not made up for: {error}")),
-            Some(Ok(came)) if *came != shape.expected() => wrong(format!("comes to `{came}`")),
+            Some(Ok(result)) if *result != shape.expected() => wrong(format!("returned `{result}`")),
             Some(_) => {}
         }
         let runs = site.ledger.runs(number);
@@ -260,18 +262,18 @@ async fn a_change_lost_with_its_stream_is_reported_later() {
     let site = Site::open().await;
     // The standing stream is asked for late, so that there is a change to tell as soon as it opens, and cut before its
     // client has seen anything to come back to.
-    let standing = |fault: Fault| fault.carrying("GET /mcp");
-    site.proxy.set(standing(Fault::request(0).delay(Duration::from_millis(100))));
+    let get_stream = |fault: Fault| fault.containing("GET /mcp");
+    site.proxy.set(get_stream(Fault::request(0).delay(Duration::from_millis(100))));
     let client = site.connect(revision).await.expect("an uncut opening succeeds");
     let tools = client.tools().await.expect("an uncut call succeeds").len();
     let mut listen = client
         .listen(SubscriptionFilter::new().tools_list_changed(true))
         .await
         .expect("nothing is sent for it");
-    site.proxy.until_struck(1).await;
-    site.proxy.set(standing(Fault::reply(10)));
+    site.proxy.wait_until_triggered(1).await;
+    site.proxy.set(get_stream(Fault::reply(10)));
     site.registry.add_tool(Tool::new("new").handler(|| "new")).expect("the name is free");
-    site.proxy.until_struck(2).await;
+    site.proxy.wait_until_triggered(2).await;
     let heard = within(GUARD, listen.next()).await.expect("the change is heard of");
     assert_eq!(heard, Some(Change::Tools));
     // Neither is the list answered from what was known before.

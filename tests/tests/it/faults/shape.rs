@@ -88,7 +88,7 @@ impl Shape {
         !revision.is_modern() && matches!(self, Self::Ready | Self::Answer | Self::Cancel | Self::Listen)
     }
 
-    /// What it comes to where nothing is cut.
+    /// Its result if no connection is cut.
     pub(super) fn expected(self) -> String {
         match self {
             Self::LargeCall => large_text(),
@@ -106,7 +106,7 @@ impl Shape {
         }
     }
 
-    /// Sends it, as the call of this number, and says what it came to.
+    /// Sends it, as the call of this number, and returns its result.
     pub(super) async fn send(self, site: &Site, client: &Client, number: u64) -> Result<String> {
         let numbered = json!({ "number": number });
         let call = |name: &str, arguments: &Value| client.call(name, arguments).meta(MARK, json!(true));
@@ -168,7 +168,7 @@ async fn give_up(site: &Site, call: Request<ToolResult>) -> Result<String> {
         let heard = heard.lock().ok().and_then(|mut heard| heard.take());
         let _ = heard.map(|heard| heard.send(()));
     });
-    let came = tokio::select! {
+    let result = tokio::select! {
         called = call => called.map(|called| text_of(&called)),
         // Dropping the call gives it up.
         _ = hearing => Ok("given up".into()),
@@ -176,5 +176,5 @@ async fn give_up(site: &Site, call: Request<ToolResult>) -> Result<String> {
     while site.ledger.running() > 0 {
         sleep(Duration::from_millis(1)).await;
     }
-    came
+    result
 }

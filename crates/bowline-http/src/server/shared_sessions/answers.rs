@@ -60,7 +60,7 @@ impl RemoteAnswers for Answers {
             let put = Put::create(key, OPEN, self.limit.saturating_add(MARGIN));
             match self.node.records().put(put).await {
                 // The id was never used before, so a conflict is an earlier attempt.
-                Ok(_) | Err(PutError::Conflict | PutError::NotHeld) => Ok(()),
+                Ok(_) | Err(PutError::Conflict | PutError::ClaimLost) => Ok(()),
                 Err(error) => {
                     tracing::warn!(%error, "a question is not asked");
                     Err(unavailable())
@@ -129,7 +129,7 @@ pub(super) async fn store(node: &Node, session: &str, id: &Id, answer: Answer) -
                 return Ok(());
             }
             // Somebody answered it meanwhile, or the question was sealed again with another key: the next read tells.
-            Err(PutError::Conflict | PutError::NotHeld) => {}
+            Err(PutError::Conflict | PutError::ClaimLost) => {}
             Err(error) => return Err(error),
         }
     }

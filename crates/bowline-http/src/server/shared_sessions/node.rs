@@ -19,7 +19,9 @@ use bowline_server::{
     ServerHandle,
     transport::{Listener, Setup, random_id, unix_time},
 };
-use bowline_store::{Group, Heard, Key, Message, NodeId, Put, PutError, Records, StoreError, Topic, Version};
+use bowline_store::{
+    BusEvent, Group, Key, Message, NodeId, Put, PutError, Records, StoreError, Topic, Version,
+};
 use http::Response;
 use std::{
     cell::Cell,
@@ -427,11 +429,11 @@ impl Drop for Waiter {
 async fn listen(
     node: Weak<Node>,
     shared: Weak<Shared>,
-    mut hints: std::pin::Pin<Box<dyn futures_core::Stream<Item = Heard> + Send>>,
+    mut hints: std::pin::Pin<Box<dyn futures_core::Stream<Item = BusEvent> + Send>>,
 ) {
     while let Some(hint) = poll_fn(|context| hints.as_mut().poll_next(context)).await {
         let (Some(node), Some(shared)) = (node.upgrade(), shared.upgrade()) else { return };
-        let Heard::Message(message) = hint else {
+        let BusEvent::Message(message) = hint else {
             // Hints were lost: nothing that is known is certain any more.
             node.wake_all();
             for session in shared.sessions.copies(|_, _| true) {

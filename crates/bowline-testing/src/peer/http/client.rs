@@ -33,7 +33,7 @@ pub(in crate::peer) struct Http {
     /// `None` after the client side was closed.
     sender: Option<mpsc::Sender<ReceivedFrame>>,
     /// Completes when the stream for messages without a request is open.
-    standing: Option<oneshot::Receiver<()>>,
+    get_stream: Option<oneshot::Receiver<()>>,
 }
 
 impl Http {
@@ -48,7 +48,7 @@ impl Http {
             next_stream: 1,
             received,
             sender: Some(sender),
-            standing: None,
+            get_stream: None,
         }
     }
 
@@ -83,13 +83,13 @@ impl Http {
     pub(in crate::peer) fn close_sending(&mut self) {
         let Some(sender) = self.sender.take() else { return };
         self.service.end();
-        let standing = self.standing.take();
+        let get_stream = self.get_stream.take();
         let session = self.session.clone();
         let (to, stream) = (self.to, self.number());
         self.readers.spawn(async move {
-            if let Some(standing) = standing {
+            if let Some(get_stream) = get_stream {
                 // A dropped sender counts as completed.
-                let _ = standing.await;
+                let _ = get_stream.await;
             }
             let Session::Named { .. } = session else { return };
             let ended = session.own(Outgoing::delete(ENDPOINT)).send(to, b"").await;
@@ -148,7 +148,7 @@ impl Http {
             self.open_session(id, &body);
         }
         if frame.method() == Some("notifications/initialized") && !is_modern {
-            self.open_standing().await?;
+            self.open_get_stream().await?;
         }
         if body.is_empty() && status.is_success() {
             return Ok(None);
@@ -176,17 +176,17 @@ impl Http {
     }
 
     /// Opens the stream for messages that belong to no request.
-    async fn open_standing(&mut self) -> io::Result<()> {
+    async fn open_get_stream(&mut self) -> io::Result<()> {
         let Session::Named { .. } = &self.session else { return Ok(()) };
-        if self.standing.is_some() {
+        if self.get_stream.is_some() {
             return Ok(());
         }
         let reply = self.session.own(Outgoing::get(ENDPOINT)).send(self.to, b"").await?;
         if !reply.is_stream() {
             return Err(io::Error::other(format!("GET: HTTP {}", reply.status)));
         }
-        let (ended, standing) = oneshot::channel::<()>();
-        self.standing = Some(standing);
+        let (ended, get_stream) = oneshot::channel::<()>();
+        self.get_stream = Some(get_stream);
         let (stream, sender) = (self.number(), self.sender.clone());
         self.readers.spawn(async move {
             if let Some(sender) = sender {

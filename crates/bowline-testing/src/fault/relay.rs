@@ -32,7 +32,7 @@ impl From<io::Error> for End {
 }
 
 /// Copies bytes in both directions until both sides have ended, or a fault ends the connection.
-pub(super) async fn carry(mut client: TcpStream, mut server: TcpStream, number: u64, shared: &Shared) {
+pub(super) async fn relay(mut client: TcpStream, mut server: TcpStream, number: u64, shared: &Shared) {
     // Disable Nagle's algorithm, so that bytes are passed on at once.
     drop((client.set_nodelay(true), server.set_nodelay(true)));
     let meter = Mutex::new(Meter::new(number));
@@ -81,16 +81,16 @@ async fn pump(
         }
         let mut rest = buffer.get(..length).unwrap_or_default();
         let lock = || meter.lock().unwrap_or_else(PoisonError::into_inner);
-        lock().came(direction, rest);
+        lock().receive(direction, rest);
         while !stalled {
-            let strike = lock().strike(direction, rest.len(), &mut shared.faults());
-            let Some((ahead, action)) = strike else { break };
+            let fault = lock().next_fault(direction, rest.len(), &mut shared.faults());
+            let Some((ahead, action)) = fault else { break };
             let (before, behind) = rest.split_at(ahead.min(rest.len()));
             to.write_all(before).await?;
             lock().pass(direction, before.len());
             passed.fetch_add(before.len() as u64, Ordering::Relaxed);
             rest = behind;
-            shared.struck.send_modify(|struck| *struck += 1);
+            shared.triggered.send_modify(|triggered| *triggered += 1);
             match action {
                 Action::Fin => return Err(End::Fin),
                 Action::Rst => return Err(End::Rst),

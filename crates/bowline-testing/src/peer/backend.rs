@@ -41,7 +41,7 @@ impl IntoHandle for &ServerHandle {
 }
 
 /// The other end of the connection. Dropping it stops it.
-pub(super) enum Behind {
+pub(super) enum Backend {
     Nothing,
     Task(JoinSet<Result<(), String>>),
     Child(Box<Process>),
@@ -55,7 +55,7 @@ pub(super) struct Process {
     reader: JoinSet<()>,
 }
 
-impl Behind {
+impl Backend {
     pub(super) fn serve(handle: ServerHandle, stream: DuplexStream) -> Self {
         let (read, write) = split(stream);
         let mut task = JoinSet::new();
@@ -108,7 +108,7 @@ impl Behind {
     }
 
     /// Returns what a child process wrote to standard error.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn stderr_report(&self) -> String {
         let Self::Child(process) = self else { return String::new() };
         let kept = process.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.is_empty() {
