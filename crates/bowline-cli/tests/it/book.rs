@@ -53,11 +53,11 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// Returns whether an actual line matches a documented one, in which `…` matches anything.
-fn fits(shown: &str, came: &str) -> bool {
-    let (shown, came) = (shown.trim_end(), came.trim_end());
+fn fits(shown: &str, actual: &str) -> bool {
+    let (shown, actual) = (shown.trim_end(), actual.trim_end());
     let mut parts = shown.split('…');
     let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = came.strip_prefix(first) else { return false };
+    let Some(mut rest) = actual.strip_prefix(first) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
     for part in parts {
         match rest.split_once(part) {
@@ -75,10 +75,10 @@ fn run(command: &mut Command) -> String {
     let mut child = command.stdout(writer).stderr(also).spawn().expect("the program starts");
     // Otherwise the command would keep its ends of the pipe open.
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut came = String::new();
-    reader.read_to_string(&mut came).expect("the program prints text");
+    let mut actual = String::new();
+    reader.read_to_string(&mut actual).expect("the program prints text");
     child.wait().expect("the program ends");
-    came
+    actual
 }
 
 fn check(path: &Path) -> usize {
@@ -95,12 +95,12 @@ fn check(path: &Path) -> usize {
         let (first, rest) = words.split_first().expect("a command has a name");
         assert_eq!(first, "bowline", "{place}");
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-        let came = run(program(&rest).current_dir(folder.path()).env("PATH", &own));
-        let lines: Vec<&str> = came.lines().collect();
+        let actual = run(program(&rest).current_dir(folder.path()).env("PATH", &own));
+        let lines: Vec<&str> = actual.lines().collect();
         let wanted: Vec<&str> = printed.lines().collect();
-        let is_same =
-            lines.len() == wanted.len() && wanted.iter().zip(&lines).all(|(shown, came)| fits(shown, came));
-        assert!(is_same, "{place}\nexpected:\n{printed}\ngot:\n{came}");
+        let is_same = lines.len() == wanted.len()
+            && wanted.iter().zip(&lines).all(|(shown, actual)| fits(shown, actual));
+        assert!(is_same, "{place}\nexpected:\n{printed}\ngot:\n{actual}");
     }
     commands.len()
 }

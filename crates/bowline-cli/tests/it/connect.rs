@@ -34,19 +34,19 @@ fn up(place: &Place) -> Background {
 /// A legacy client with an open session.
 fn legacy(place: &Place, revision: &str) -> Background {
     let mut client = Background::start(place.program(&["connect"]));
-    client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    client.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": revision, "capabilities": { "elicitation": {} },
         "clientInfo": { "name": "test", "version": "1" },
     } }));
-    let opened = client.hear(|message| message["id"] == 0);
+    let opened = client.receive(|message| message["id"] == 0);
     assert_eq!(opened["result"]["protocolVersion"], revision, "{opened}");
-    client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client
 }
 
 impl Background {
     /// Returns the first message that is wanted, and skips the others.
-    fn hear(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    fn receive(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.line();
             assert!(!line.is_empty(), "the output has ended");
@@ -107,10 +107,10 @@ fn questions_of_the_server_reach_the_client_in_both_eras() {
     let accepted = json!({ "action": "accept", "content": { "name": "Ada" } });
 
     let mut client = legacy(&place, "2025-06-18");
-    client.say(&call(1, &Value::Null, json!({})));
-    let asked = client.hear(|message| message["method"] == "elicitation/create");
-    client.say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accepted }));
-    let answer = client.hear(|message| message["id"] == 1 && message.get("method").is_none());
+    client.send(&call(1, &Value::Null, json!({})));
+    let asked = client.receive(|message| message["method"] == "elicitation/create");
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accepted }));
+    let answer = client.receive(|message| message["id"] == 1 && message.get("method").is_none());
     assert!(answer["result"].to_string().contains("Ada"), "{answer}");
 
     let mut client = Background::start(place.program(&["connect"]));
@@ -119,15 +119,15 @@ fn questions_of_the_server_reach_the_client_in_both_eras() {
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
     });
-    client.say(&call(1, &meta, json!({})));
-    let asked = client.hear(|message| message["id"] == 1);
+    client.send(&call(1, &meta, json!({})));
+    let asked = client.receive(|message| message["id"] == 1);
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let requests = asked["result"]["inputRequests"].as_object().expect("it asks");
     let key = requests.keys().next().expect("it asks one thing");
     let more =
         json!({ "inputResponses": { key: accepted }, "requestState": asked["result"]["requestState"] });
-    client.say(&call(2, &meta, more));
-    let answer = client.hear(|message| message["id"] == 2);
+    client.send(&call(2, &meta, more));
+    let answer = client.receive(|message| message["id"] == 2);
     assert!(answer["result"].to_string().contains("Ada"), "{answer}");
     client.close_input();
     assert_eq!(client.end().0, Some(0));
@@ -139,20 +139,20 @@ fn a_session_survives_a_restart_of_the_gateway() {
     let first = up(&place);
     let mut client = legacy(&place, "2025-11-25");
     let list = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
-    client.say(&list(1));
-    let before = client.hear(|message| message["id"] == 1);
+    client.send(&list(1));
+    let before = client.receive(|message| message["id"] == 1);
     // A running call fails with a reason.
-    client.say(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+    client.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "mine__wait", "arguments": { "seconds": 3600 }, "_meta": { "progressToken": "p" },
     } }));
-    client.hear(|message| message["method"] == "notifications/progress");
+    client.receive(|message| message["method"] == "notifications/progress");
     first.signal(Signal::KILL);
     first.end();
-    let failed = client.hear(|message| message["id"] == 2);
+    let failed = client.receive(|message| message["id"] == 2);
     assert!(failed["error"]["message"].as_str().is_some_and(|text| text.contains("gateway")), "{failed}");
     let _second = up(&place);
-    client.say(&list(3));
-    client.hear(|message| message["method"] == "notifications/tools/list_changed");
-    let after = client.hear(|message| message["id"] == 3);
+    client.send(&list(3));
+    client.receive(|message| message["method"] == "notifications/tools/list_changed");
+    let after = client.receive(|message| message["id"] == 3);
     assert_eq!(after["result"]["tools"], before["result"]["tools"]);
 }

@@ -83,7 +83,7 @@ impl Page {
         inbox["waiting"][0]["id"].as_str().expect("it has an id").to_owned()
     }
 
-    /// Checks that nothing waits, and who said yes to the last question.
+    /// Checks that nothing waits, and who accepted the last question.
     fn assert_allowed_by(&self, by: &str) {
         let inbox = self.inbox();
         assert_eq!(inbox["waiting"], json!([]), "{inbox}");

@@ -162,12 +162,12 @@ fn serve(stream: TcpStream, origin: &str, shared: &(Mutex<State>, Condvar)) {
         reply
     };
     let Some((status, headers, body)) = reply else {
-        // Hold the response until the client is gone.
+        // Delay the response until the client has disconnected.
         let _ = reader.read_line(&mut String::new());
         return;
     };
     let length = body.len();
-    // A client that is gone does not need the response.
+    // A disconnected client does not need the response.
     let _ = write!(
         stream,
         "HTTP/1.1 {status} Scripted\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"

@@ -480,7 +480,7 @@ fn changes_of_a_server_are_watched() {
         .expect("the program can be started");
     let mut url = String::new();
     let stdout = server.stdout.take().expect("it is a pipe");
-    BufReader::new(stdout).read_line(&mut url).expect("it says where it is");
+    BufReader::new(stdout).read_line(&mut url).expect("it prints its URL");
     let watch = place
         .program(&["watch", url.trim(), "--count", "1", "--json"])
         .stdout(Stdio::piped())

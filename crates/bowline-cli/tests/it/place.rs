@@ -125,7 +125,7 @@ impl Background {
     }
 
     /// Writes a message to its input.
-    pub(crate) fn say(&mut self, message: &serde_json::Value) {
+    pub(crate) fn send(&mut self, message: &serde_json::Value) {
         let input = self.child.stdin.as_mut().expect("it is a pipe");
         writeln!(input, "{message}").expect("it reads");
     }

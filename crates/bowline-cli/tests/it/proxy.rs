@@ -147,34 +147,34 @@ const URL: &str = "https://tickets.example/mcp";
 #[test]
 fn a_server_is_reached_through_the_proxy_of_the_environment() {
     let company = Company::new();
-    let (told, code) = company.run(&["tools", URL]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("echo"), "{told}");
+    let (output, code) = company.run(&["tools", URL]);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("echo"), "{output}");
     assert!(company.proxy.asked().iter().all(|line| line == TUNNEL));
 
     // Configured servers too, which the gateway reaches in the same way.
     company.place.put("user/.config/bowline/bowline.toml", &format!("[servers.tickets]\nurl = \"{URL}\"\n"));
-    let (told, code) = company.run(&["call", "tickets", "echo", "message=hi"]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(company.proxy.asked().iter().any(|line| line == TUNNEL), "{told}");
+    let (output, code) = company.run(&["call", "tickets", "echo", "message=hi"]);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(company.proxy.asked().iter().any(|line| line == TUNNEL), "{output}");
 
     // Only the variable makes the certificate of the company a good one.
     let mut command = company.command(&["tools", URL]);
     command.env_remove("SSL_CERT_FILE");
-    let (told, code) = company.place.output(command);
-    assert_ne!(code, Some(0), "{told}");
-    assert!(told.contains("certificate"), "{told}");
+    let (output, code) = company.place.output(command);
+    assert_ne!(code, Some(0), "{output}");
+    assert!(output.contains("certificate"), "{output}");
 }
 
 #[test]
 fn servers_of_this_machine_and_exceptions_are_reached_directly() {
     let company = Company::new();
-    let (told, code) = company.run(&["tools", &company.url]);
-    assert_eq!(code, Some(0), "{told}");
+    let (output, code) = company.run(&["tools", &company.url]);
+    assert_eq!(code, Some(0), "{output}");
     let mut command = company.command(&["tools", URL]);
     command.env("NO_PROXY", "other.example,.example");
-    let (told, code) = company.place.output(command);
-    assert_ne!(code, Some(0), "{told}");
+    let (output, code) = company.place.output(command);
+    assert_ne!(code, Some(0), "{output}");
     assert_eq!(company.proxy.asked(), Vec::<String>::new());
 }
 
@@ -185,8 +185,8 @@ fn pages_are_fetched_through_the_proxy_and_private_addresses_are_not() {
     fetch(URL);
     assert!(company.proxy.asked().iter().any(|line| line == TUNNEL));
     for url in ["http://10.0.0.7/", "https://169.254.169.254/", "http://printer.local/", &company.url] {
-        let told = fetch(url);
-        assert!(told.contains("not allowed"), "{url}: {told}");
+        let output = fetch(url);
+        assert!(output.contains("not allowed"), "{url}: {output}");
     }
     assert_eq!(company.proxy.asked(), Vec::<String>::new());
 }

@@ -36,26 +36,26 @@ fn start(words: &[&str], variables: &[(&str, &str)]) -> Child {
 fn converse(mut child: Child, conversation: &[(&str, usize)]) -> (Vec<String>, Output) {
     let mut to = child.stdin.take().expect("it is a pipe");
     let mut from = BufReader::new(child.stdout.take().expect("it is a pipe"));
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     for (frame, answers) in conversation {
         writeln!(to, "{frame}").expect("the program reads");
         for _ in 0..*answers {
             let mut line = String::new();
             from.read_line(&mut line).expect("the program answers");
-            came.push(line.trim_end().to_owned());
+            received.push(line.trim_end().to_owned());
         }
     }
     drop(to);
-    came.extend(from.lines().map(|line| line.expect("the program ends")));
-    (came, child.wait_with_output().expect("the program ends"))
+    received.extend(from.lines().map(|line| line.expect("the program ends")));
+    (received, child.wait_with_output().expect("the program ends"))
 }
 
 fn recorded(path: &Path) -> Vec<String> {
     let words = ["record", path.to_str().expect("the path is a text"), "--", "/bin/sh", SERVER];
     let child = start(&words, &[("MY_TOKEN", "tok-secret")]);
-    let (came, output) = converse(child, &CONVERSATION);
+    let (received, output) = converse(child, &CONVERSATION);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    came
+    received
 }
 
 fn replayed_to_server(path: &Path, variables: &[(&str, &str)], options: &[&str]) -> Output {
@@ -106,11 +106,11 @@ fn a_recording_is_a_transcript_without_secrets() {
 fn a_recorded_question_is_replayed_frame_by_frame() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("run.txtar");
-    let came = recorded(&path);
-    assert_eq!(came.len(), 4);
+    let received = recorded(&path);
+    assert_eq!(received.len(), 4);
     let (again, output) =
         converse(start(&["replay", path.to_str().expect("it is a text")], &[]), &CONVERSATION);
-    assert_eq!(again, came);
+    assert_eq!(again, received);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -127,11 +127,11 @@ fn an_unrecorded_request_is_reported() {
         (r#"{"jsonrpc":"2.0","id":"q-1","result":{"action":"decline"}}"#, 1),
         (r#"{"jsonrpc":"2.0","id":9,"method":"prompts/list"}"#, 1),
     ];
-    let (came, output) = converse(start(&["replay", path.to_str().expect("it is a text")], &[]), &other);
+    let (received, output) = converse(start(&["replay", path.to_str().expect("it is a text")], &[]), &other);
     assert_eq!(output.status.code(), Some(8));
     assert!(
-        came[4].contains("the recording has no `prompts/list`; it has initialize, tools/call"),
-        "{came:?}"
+        received[4].contains("the recording has no `prompts/list`; it has initialize, tools/call"),
+        "{received:?}"
     );
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(printed.contains(r#"/result/action: expected "accept", got "decline""#), "{printed}");
@@ -181,8 +181,8 @@ fn bytes_pass_unchanged() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("raw");
     let words = ["record", path.to_str().expect("it is a text"), "--", "/bin/cat"];
-    let (came, output) = converse(start(&words, &[]), &[("no JSON  \u{7}", 1), ("  {\"a\": 1}", 1)]);
-    assert_eq!(came, ["no JSON  \u{7}", "  {\"a\": 1}"]);
+    let (received, output) = converse(start(&words, &[]), &[("no JSON  \u{7}", 1), ("  {\"a\": 1}", 1)]);
+    assert_eq!(received, ["no JSON  \u{7}", "  {\"a\": 1}"]);
     assert!(output.status.success());
     let text = without_times(&path);
     assert!(text.contains("-- client raw --\nno JSON  \\x07\n"), "{text}");

@@ -71,7 +71,7 @@ fn an_http_gateway_shuts_down_on_signal() {
     let mut gateway = Background::start(command);
     let message: serde_json::Value =
         serde_json::from_str(&gateway.message("listening")).expect("each line is JSON");
-    let url = format!("http://{}/mcp", message["address"].as_str().expect("it is told"));
+    let url = format!("http://{}/mcp", message["address"].as_str().expect("it is printed"));
     // The user's own commands know the token; those of another user do not.
     let other = Place::new();
     let (printed, code) = other.run(&["ping", &url]);
@@ -389,10 +389,10 @@ fn a_gateway_requires_the_token_of_the_user() {
         let line = status(&url, request);
         assert!(line.starts_with("HTTP/1.1 401"), "{request}: {line}");
     }
-    let (told, code) = Place::new().run(&["tools", &url]);
-    assert_ne!(code, Some(0), "{told}");
-    let (told, code) = place.run(&["tools", &url]);
-    assert_eq!(code, Some(0), "{told}");
+    let (output, code) = Place::new().run(&["tools", &url]);
+    assert_ne!(code, Some(0), "{output}");
+    let (output, code) = place.run(&["tools", &url]);
+    assert_eq!(code, Some(0), "{output}");
     gateway.signal(Signal::TERM);
     assert_eq!(gateway.end().0, Some(0));
 }
@@ -406,9 +406,9 @@ fn clients_of_the_first_revision_call_tools_of_a_gateway() {
     let url = url(&gateway.message("listening"));
     let stream = url.replace("/mcp", "/sse");
     let call = ["call", &stream, "shop__query", "sql=SELECT 40 + 2 AS answer", "--revision", "2024-11-05"];
-    let (told, code) = place.run(&call);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("42"), "{told}");
+    let (output, code) = place.run(&call);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("42"), "{output}");
     gateway.signal(Signal::TERM);
     assert_eq!(gateway.end().0, Some(0));
 }
@@ -421,8 +421,8 @@ fn a_served_server_has_metrics_behind_its_token() {
     let url = server.line();
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     assert!(get(address, "/metrics", "localhost").starts_with("HTTP/1.1 401"));
-    let (told, code) = place.run(&["call", &url, "greet", "name=Ada"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (output, code) = place.run(&["call", &url, "greet", "name=Ada"]);
+    assert_eq!(code, Some(0), "{output}");
     let shown = place.program(&["token", "show"]).output().expect("the program can be started").stdout;
     let token = String::from_utf8(shown).expect("it is text");
     let page = get(address, "/metrics", &format!("localhost\r\nAuthorization: Bearer {}", token.trim()));

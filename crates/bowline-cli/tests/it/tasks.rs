@@ -14,8 +14,8 @@ fn check(words: &[&str], code: i32, expected: Expect) {
     let place = Place::new();
     place.put("here/answers.json", r#"{"elicitation": [{"action": "accept", "content": {"name": "Ann"}}]}"#);
     let words: Vec<&str> = words.iter().copied().chain(["--", "/bin/sh", SERVER]).collect();
-    let (told, exit) = place.run(&words);
-    expected.assert_eq(&told);
+    let (output, exit) = place.run(&words);
+    expected.assert_eq(&output);
     assert_eq!(exit, Some(code), "{words:?}");
 }
 
@@ -344,7 +344,7 @@ fn a_question_of_a_task_is_trusted_as_little_as_a_direct_one() {
     }
     // Without a terminal and without answers, nobody agrees for the user.
     for revision in ["2025-06-18", "2026-07-28"] {
-        let (told, code) = called(revision, &[]);
-        assert!(code != Some(0) && !told.contains("deleted"), "{revision}: {code:?} {told}");
+        let (output, code) = called(revision, &[]);
+        assert!(code != Some(0) && !output.contains("deleted"), "{revision}: {code:?} {output}");
     }
 }

@@ -185,7 +185,7 @@ fn claude_desktop_gets_a_working_connect_command() {
         let mut up = Pty::sized(place.program(&["up", "--port", port]), 40, 400);
         up.expect("Press Ctrl-C to stop.");
         let screen = place.masked(&up.screen());
-        let line = screen.lines().find(|line| line.contains("Claude Desktop")).expect("it is told").trim();
+        let line = screen.lines().find(|line| line.contains("Claude Desktop")).expect("it is printed").trim();
         line.to_owned()
     };
     // A port chosen by the system differs in the next run.
@@ -238,9 +238,9 @@ fn a_refused_question_is_reported_while_another_waits() {
     up.wait("the table", |screen| row(screen, "mine").get(1) == Some(&"idle"));
     let mut first = Background::start(place.program(&["call", "up", "mine__echo", "message=one"]));
     up.expect("mine>");
-    let (told, code) = place.run(&["call", "up", "mine__wait", "seconds=0"]);
-    assert_eq!(code, Some(7), "{told}");
-    assert!(told.contains("1 question of this server is unanswered; answer it,"), "{told}");
+    let (output, code) = place.run(&["call", "up", "mine__wait", "seconds=0"]);
+    assert_eq!(code, Some(7), "{output}");
+    assert!(output.contains("1 question of this server is unanswered; answer it,"), "{output}");
     // The first question is still open.
     up.expect("too many questions of this server are unanswered");
     up.enter("y");
@@ -266,20 +266,20 @@ fn a_list_names_servers_that_are_starting_and_a_call_waits_for_them() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", &slow_and_fast(&place));
     let (up, _) = start(&place, &["up", "--port", "0"]);
-    let (told, code) = place.run(&["tools"]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("fast__echo") && !told.contains("slow__echo"), "{told}");
-    assert!(told.contains("still starting: slow"), "{told}");
+    let (output, code) = place.run(&["tools"]);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("fast__echo") && !output.contains("slow__echo"), "{output}");
+    assert!(output.contains("still starting: slow"), "{output}");
     let call = Background::start(place.program(&["call", "up", "slow__echo", "message=hi"]));
     fs::write(place.path("go"), "now\n").expect("the server reads it");
-    let (code, told) = {
+    let (code, output) = {
         let mut call = call;
         let line = call.line();
         (call.end().0, line)
     };
-    assert_eq!((told.as_str(), code), ("hi", Some(0)));
-    let (told, _) = place.run(&["tools"]);
-    assert!(told.contains("slow__echo") && !told.contains("still starting"), "{told}");
+    assert_eq!((output.as_str(), code), ("hi", Some(0)));
+    let (output, _) = place.run(&["tools"]);
+    assert!(output.contains("slow__echo") && !output.contains("still starting"), "{output}");
     up.signal(Signal::TERM);
     let (_, messages) = up.end();
     let named = messages.lines().filter(|line| line.contains("a list is incomplete")).collect::<Vec<_>>();
@@ -446,7 +446,7 @@ fn without_a_home_the_token_of_the_run_is_printed() {
     let printed = (0..5).map(|_| up.line()).collect::<String>();
     let printed: serde_json::Value = serde_json::from_str(&printed).expect("it is JSON");
     let (url, token) =
-        (printed["url"].as_str().expect("it is told"), printed["token"].as_str().expect("it is told"));
+        (printed["url"].as_str().expect("it is printed"), printed["token"].as_str().expect("it is printed"));
     assert!(up.message("cannot store a token without a home directory").contains(token));
     assert_eq!(status(url, ""), "401");
     assert_ne!(status(url, &format!("Authorization: Bearer {token}\r\n")), "401");
