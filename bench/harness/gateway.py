@@ -97,5 +97,5 @@ def tables(records):
             rest = [short(figure(what)) for what in ("rps", "p50_us", "p99_us", "srv_busy", "foreign_busy")]
             rows.append([label(name, proto), short(cpu), times(cpu, ours[0]), short(peak / 1024), times(peak, ours[1]), *rest])
             bars.append((label(name, proto), cpu, short(cpu), "ours" if name == OURS else "peer"))
-        title = f"A gateway before {kind}, echo of 100 B, {CLIENTS} clients"
+        title = f"A gateway in front of {kind}, echo of 100 B, {CLIENTS} clients"
         yield Table(f"gateway-{cell}", title, head, rows, "µs of CPU per call", bars)

@@ -24,9 +24,10 @@ TITLES = {
 }
 INTRO = """# Results
 
-Written by `bench/run`; [README.md](README.md) says how each figure is taken and what it is good for. Every section comes
-from one run in which all its servers took turns, so compare within a section. Ours is **bold**; `bare-*` check nothing and
-are the floor; figures are medians over rounds.
+Written by `bench/run`. [README.md](README.md) explains how each figure is measured and how to read it. Each section comes from
+one run in which all its servers took turns: compare figures within a section only. The line below a heading gives the date and
+the commit of the run; later changes are not measured there. Bowline is **bold**. The `bare-*` servers check nothing and are the
+lower bound. Figures are medians over rounds.
 """
 
 
@@ -56,7 +57,7 @@ def section(name, tables, records, packages, sources, quick):
     parts = [f"## {TITLES[name]}\n", f"{day}, sources at {sources}, on {host()}.  ", f"Measured: {measured}.\n"]
     parts += [table.markdown() for table in tables]
     if records.errors:
-        parts.append("Without a figure:\n")
+        parts.append("Not measured:\n")
         for row in {(row["server"], row["proto"], row["cell"]): row for row in records.errors}.values():
             why = " ".join(row["error"].split())[:200].replace("|", "\\|")
             parts.append(f"- {row['server']} {row['proto'] or ''} {row['cell']}: {why}")

@@ -84,7 +84,7 @@ def stdio(variants, records, plan):
 
 
 def cold(variants, records, plan):
-    """From the spawn to the first right answer of a tool."""
+    """From process start to the first correct result of a tool."""
     for turn in range(5 if plan.quick else 15):
         for variant in variants:
             for proto in variant.protos if "stdio" in variant.commands else []:

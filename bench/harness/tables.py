@@ -108,7 +108,7 @@ def instructions(records):
 
 def cold(records):
     columns = [("ms to first answer", "cold_ms", 1), ("resident MiB", "rss_kib", 1024), ("ms to end", "exit_ms", 1)]
-    title = "Cold start: from spawn to the first right answer of a tool, over stdio"
+    title = "Cold start: from process start to the first correct result of a tool, over stdio"
     yield simple(records, "cold", "cold", title, "milliseconds", columns, "cold_ms", "bare-stdio")
 
 

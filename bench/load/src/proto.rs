@@ -1,4 +1,4 @@
-//! What is sent (request bodies and headers per revision) and what counts as a right answer.
+//! What is sent (request bodies and headers per revision) and what counts as a correct answer.
 use serde_json::Value;
 
 /// Ids always have eight digits, so a request can be reused by patching the id in place.

@@ -1,4 +1,4 @@
-//! The least work that still gives a right answer: one borrowed parse of the envelope and a
+//! The least work that still gives a correct answer: one borrowed parse of the envelope and a
 //! reply of the same size as a real server's. No validation, no sessions, no dispatch.
 pub mod full;
 
