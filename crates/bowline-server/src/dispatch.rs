@@ -573,7 +573,7 @@ async fn caught(on_panic: impl FnOnce() -> RpcError, call: impl Future<Output = 
 }
 
 /// Returns `None` if the future panics.
-async fn catch_panic<T>(call: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn catch_panic<T>(call: impl Future<Output = T>) -> Option<T> {
     let mut call = pin!(call);
     let finished = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,

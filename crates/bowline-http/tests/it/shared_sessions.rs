@@ -487,6 +487,31 @@ async fn what_a_killed_store_loses_is_events_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_killed_store_loses_no_end_of_a_stream_and_no_question() {
+    let pair = Pair::new();
+    let client = pair.open().await;
+    let mut stream = client.call(&pair.nodes[0], 1, "gated").await;
+    stream.message().await.unwrap();
+    let (second, _) = stream.message().await.unwrap();
+    pair.gates.entered.notified().await;
+    pair.store.loses_relaxed.store(true, Ordering::SeqCst);
+    pair.gates.open.notify_one();
+    while stream.message().await.is_some() {}
+    // Without the end, the other process would wait for events of a process that is alive.
+    let mut again = client.get(&pair.nodes[1], second.as_deref()).await;
+    let (_, message) = again.message().await.unwrap();
+    let is_response = message["result"]["content"][0]["text"] == "through";
+    let is_loss = message["error"]["message"].as_str().is_some_and(|text| text.contains("events were lost"));
+    assert!(is_response || is_loss || message["params"]["progress"] == 3.0, "{message}");
+    // A client that was cut off before the question came finds it at the other process.
+    let mut stream = client.call(&pair.nodes[0], 2, "greet").await;
+    let (question, _) = stream.message().await.unwrap();
+    let (name, _) = question.as_deref().unwrap().split_once('-').unwrap();
+    let mut again = client.get(&pair.nodes[1], Some(&format!("{name}-0"))).await;
+    assert_eq!(again.message().await.unwrap().1["method"], "elicitation/create");
+}
+
+#[tokio::test]
 async fn a_call_that_cannot_ask_does_not_blame_its_client() {
     let pair = Pair::new();
     let client = pair.open().await;

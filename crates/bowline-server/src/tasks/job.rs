@@ -3,7 +3,7 @@
 use super::attempt::{Attempt, NotWritten};
 use crate::{
     Ctx, Error, IntoOutput, ProgressTotal, ProgressValue, Result,
-    dispatch::{Core, RoundEnd},
+    dispatch::{Core, RoundEnd, catch_panic},
     tool::Tool,
 };
 use bowline_proto::{
@@ -13,7 +13,10 @@ use bowline_proto::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 /// The step that keeps the name of the job.
 const STEP: &str = "bowline/job";
@@ -26,6 +29,9 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 
 /// How long to wait before a cancellation is tried again: doubled each time, up to the longest.
 const CANCEL_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+
+/// How often a cancellation is tried that no record asks for.
+const CANCEL_TRIES: u32 = 6;
 
 /// Work that another system does: [`Tool::job`].
 ///
@@ -95,7 +101,8 @@ pub trait Job: Send + Sync + 'static {
 
     /// Tells the other system to cancel the work. It may be called more than once, and for work that has ended.
     ///
-    /// After an error it is called again, until the record of the task expires. The client does not wait for it.
+    /// After an error it is called again, until the record of the task expires. The client does not wait for it. It is not
+    /// called when the time of the task is over: the other system needs a limit of its own.
     fn cancel(&self, job: &str) -> impl Future<Output = Result<()>> + Send;
 
     /// Returns the time between two polls, at least 1 s. Default: 30 s.
@@ -307,11 +314,21 @@ async fn cancel_unless_task<J: Job>(job: &J, ctx: &Ctx, name: &str) {
             return;
         }
     }
-    let _ = cancel(job, name).await;
+    // The record does not know the name, so nobody else repeats it.
+    for tries in 0..CANCEL_TRIES {
+        if cancel(job, name).await.is_ok() {
+            return;
+        }
+        sleep(CANCEL_AGAIN.0.saturating_mul(1 << tries)).await;
+    }
 }
 
 async fn cancel(job: &dyn CancelJob, name: &str) -> Result<()> {
-    let cancelled = timeout(CALL_TIME, job.cancel(name)).await.unwrap_or_else(|_| Err(late()));
+    let cancelled = match timeout(CALL_TIME, catch_panic(job.cancel(name))).await {
+        Ok(Some(cancelled)) => cancelled,
+        Ok(None) => Err(Error::internal("the cancellation panicked")),
+        Err(_) => Err(late()),
+    };
     #[cfg(feature = "tracing")]
     if let Err(error) = &cancelled {
         tracing::warn!(%error, job = name, "a job cannot be cancelled now");

@@ -1,7 +1,7 @@
 //! Notifies waiters and subscribers of changes. The record is read when something is sent.
 
 use super::table::Table;
-use crate::scopes;
+use crate::{dispatch::catch_panic, scopes};
 use bowline_proto::{
     encode,
     scope::Scopes,
@@ -167,7 +167,9 @@ struct Reader {
 impl Reader {
     async fn run(mut self) {
         while let Some((number, ids)) = self.take() {
-            let reads = self.table.read_all(&ids).await;
+            // Whoever waits for a read that panicked must not wait for ever.
+            let failed = || vec![Err(RpcError::internal("the task cannot be read")); ids.len()];
+            let reads = catch_panic(self.table.read_all(&ids)).await.unwrap_or_else(failed);
             self.table.watchers.store_reads(ids.into_iter().zip(reads), number);
             sleep(READ_EVERY).await;
         }
@@ -192,7 +194,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // If a read panicked: others must not wait for it for ever.
+        // If the runtime that ran it is gone, another one reads.
         if !self.is_done {
             let mut pending = self.table.watchers.pending();
             (pending.has_reader, pending.reading) = (false, None);

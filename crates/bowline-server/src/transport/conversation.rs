@@ -462,12 +462,12 @@ impl Conversation {
         if session.is_initialized() {
             let mut task_notifications =
                 self.task_notifications.lock().unwrap_or_else(PoisonError::into_inner);
-            for (frame, needed) in std::mem::take(&mut task_notifications.waiting).values() {
+            for (frame, needed) in task_notifications.take() {
                 if session.subscriber().check(needed.as_deref()).is_err() {
                     continue;
                 }
-                self.show(frame);
-                sink.push(frame);
+                self.show(&frame);
+                sink.push(&frame);
             }
         }
     }

@@ -6,23 +6,49 @@ use bowline_proto::{scope::Scopes, subscribe::Subscriber};
 use bowline_types::{CreateTaskResultV2025, Method, RawJson};
 use bytes::Bytes;
 use std::{
-    collections::BTreeMap,
+    collections::VecDeque,
     sync::{Arc, PoisonError},
 };
 
 /// How many tasks of one client are followed.
 const MAX_FOLLOWED: usize = 100;
 
+/// How many notifications, and bytes of them, wait for a client that does not read.
+const MAX_WAITING: (usize, usize) = (2 * MAX_FOLLOWED, 256 * 1024);
+
 /// The tasks of a client of 2025-11-25, and the notifications about them that are not sent yet.
 #[derive(Default)]
 pub(super) struct TaskNotifications {
     following: Vec<TaskFollowing>,
-    /// The last notification of each kind, by task, with the scopes that its tool declares.
-    pub(super) waiting: BTreeMap<(String, &'static str), ScopedFrame>,
+    /// The last notification of each kind and task, the oldest first.
+    waiting: VecDeque<Waiting>,
 }
 
-/// A notification, and the scopes that the token of its stream needs.
-type ScopedFrame = (Bytes, Option<Arc<Scopes>>);
+/// A notification that is not sent yet.
+struct Waiting {
+    task: String,
+    method: Method,
+    frame: Bytes,
+    /// The scopes that the token of its stream needs.
+    needed: Option<Arc<Scopes>>,
+}
+
+impl TaskNotifications {
+    /// Adds a notification. It replaces the one of the same kind and task. If there are too many, the oldest are dropped.
+    fn add(&mut self, added: Waiting) {
+        self.waiting.retain(|waiting| waiting.task != added.task || waiting.method != added.method);
+        self.waiting.push_back(added);
+        let mut bytes: usize = self.waiting.iter().map(|waiting| waiting.frame.len()).sum();
+        while self.waiting.len() > MAX_WAITING.0 || (bytes > MAX_WAITING.1 && self.waiting.len() > 1) {
+            bytes -= self.waiting.pop_front().map_or(0, |dropped| dropped.frame.len());
+        }
+    }
+
+    /// Takes all notifications, with the scopes that they need.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (Bytes, Option<Arc<Scopes>>)> + use<> {
+        std::mem::take(&mut self.waiting).into_iter().map(|waiting| (waiting.frame, waiting.needed))
+    }
+}
 
 impl Conversation {
     /// Notifies a client of 2025-11-25 of the changes of a task that it created.
@@ -51,8 +77,39 @@ impl Conversation {
 
     fn add_task_notification(&self, id: &str, method: Method, frame: Bytes, needed: Option<Arc<Scopes>>) {
         let mut task_notifications = self.task_notifications.lock().unwrap_or_else(PoisonError::into_inner);
-        task_notifications.waiting.insert((id.to_owned(), method.as_str()), (frame, needed));
+        task_notifications.add(Waiting { task: id.to_owned(), method, frame, needed });
         drop(task_notifications);
         (self.on_notifications)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(task: usize, length: usize) -> Waiting {
+        let frame = vec![b'x'; length].into();
+        Waiting { task: task.to_string(), method: Method::TaskStatus, frame, needed: None }
+    }
+
+    #[test]
+    fn what_nobody_reads_has_a_limit() {
+        let mut notifications = TaskNotifications::default();
+        for task in 0..1000 {
+            notifications.add(waiting(task, 100));
+            // The last one of a task counts.
+            notifications.add(waiting(task, 200));
+        }
+        assert_eq!(notifications.waiting.len(), MAX_WAITING.0);
+        assert_eq!(
+            notifications.waiting.back().map(|last| (&*last.task, last.frame.len())),
+            Some(("999", 200))
+        );
+        for task in 0..10 {
+            notifications.add(waiting(task, MAX_WAITING.1 / 2));
+        }
+        let kept: Vec<_> = notifications.take().map(|(frame, _)| frame.len()).collect();
+        assert_eq!(kept, [MAX_WAITING.1 / 2; 2]);
+        assert!(notifications.waiting.is_empty());
     }
 }
