@@ -1,7 +1,7 @@
 //! Recordings: creates the files and masks secrets.
 
 use crate::failure::{Code, Failure};
-use bowline_text::is_secret_name;
+use bowline_text::{MemberKind, is_secret_name};
 use bowline_transcript::{Recorder, Side};
 use serde_json::Value;
 use std::{
@@ -15,10 +15,6 @@ use std::{
 /// The minimum length of a secret to search for. Shorter values would match everywhere.
 const SHORTEST: usize = 6;
 const MASKED: &str = "<masked>";
-/// Members that are named like secrets but are not.
-const HARMLESS: [&str; 3] = ["progressToken", "maxTokens", "nextCursor"];
-/// Members of OAuth that contain secrets but are not named like one.
-const OAUTH_MEMBERS: [&str; 3] = ["assertion", "client_assertion", "code_verifier"];
 /// Parameters of URLs that contain tokens or codes. A `code` is one only beside a `state`.
 const OAUTH_PARAMETERS: [&str; 8] = [
     "access_token",
@@ -30,8 +26,6 @@ const OAUTH_PARAMETERS: [&str; 8] = [
     "id_token",
     "refresh_token",
 ];
-/// Members that contain parameter definitions, not values.
-const SCHEMAS: [&str; 3] = ["inputSchema", "outputSchema", "requestedSchema"];
 
 /// A running recording.
 #[derive(Debug)]
@@ -113,25 +107,17 @@ impl Mask {
     }
 
     fn apply(&self, value: &mut Value) {
-        self.walk(value, Names::Tell);
+        self.walk(value, MemberKind::Plain);
     }
 
-    fn walk(&self, value: &mut Value, names: Names) {
+    fn walk(&self, value: &mut Value, kind: MemberKind) {
         match value {
-            Value::String(_) | Value::Number(_) if names == Names::Secret => *value = MASKED.into(),
+            Value::String(_) | Value::Number(_) if kind == MemberKind::Secret => *value = MASKED.into(),
             Value::String(text) => self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, names)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, kind)),
             Value::Object(members) => {
                 for (name, member) in members {
-                    let inner = match names {
-                        Names::Tell if SCHEMAS.contains(&name.as_str()) => Names::Schema,
-                        Names::Tell if OAUTH_MEMBERS.contains(&name.as_str()) => Names::Secret,
-                        Names::Tell if is_secret_name(name) && !HARMLESS.contains(&name.as_str()) => {
-                            Names::Secret
-                        }
-                        other => other,
-                    };
-                    self.walk(member, inner);
+                    self.walk(member, kind.member(name));
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -153,17 +139,6 @@ impl Mask {
             *text = masked;
         }
     }
-}
-
-/// How member names are interpreted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Names {
-    /// A secret name makes its value a secret.
-    Tell,
-    /// Inside a secret.
-    Secret,
-    /// Inside a schema, where members are parameter definitions.
-    Schema,
 }
 
 /// Masks the values of URL parameters that contain tokens or codes; `None` if there are none.

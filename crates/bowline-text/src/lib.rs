@@ -10,5 +10,5 @@ mod suggest;
 pub use hex::hex;
 pub use printable::{hidden_characters, is_hidden, visible, visible_lines};
 pub use rfc3339::{parse_rfc3339, rfc3339};
-pub use secret_name::{asks_for_secret, is_secret_name};
+pub use secret_name::{MemberKind, asks_for_secret, is_secret_name};
 pub use suggest::{nearest, nearest_few};

@@ -32,6 +32,49 @@ pub fn is_secret_name(name: &str) -> bool {
         || words(name).any(|word| WORDS.contains(&word.to_lowercase().as_str()))
 }
 
+/// Members of messages that are named like secrets but are not.
+const HARMLESS: [&str; 3] = ["progressToken", "maxTokens", "nextCursor"];
+
+/// Members of OAuth that contain secrets but are not named like one.
+const OAUTH_MEMBERS: [&str; 3] = ["assertion", "client_assertion", "code_verifier"];
+
+/// Members that contain definitions of parameters, not values.
+const SCHEMAS: [&str; 3] = ["inputSchema", "outputSchema", "requestedSchema"];
+
+/// What the names of the enclosing members say about a value in a message.
+///
+/// ```
+/// use bowline_text::MemberKind;
+///
+/// let arguments = MemberKind::Plain.member("arguments");
+/// assert_eq!(arguments.member("apiKey").member("anything"), MemberKind::Secret);
+/// assert_eq!(MemberKind::Plain.member("inputSchema").member("apiKey"), MemberKind::Schema);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemberKind {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// It is a secret, or part of one.
+    Secret,
+    /// It is part of a schema, where names are those of parameters.
+    Schema,
+}
+
+impl MemberKind {
+    /// Returns the kind of the member `name` of an object of this kind.
+    #[must_use]
+    pub fn member(self, name: &str) -> Self {
+        match self {
+            Self::Plain if SCHEMAS.contains(&name) => Self::Schema,
+            Self::Plain if OAUTH_MEMBERS.contains(&name) => Self::Secret,
+            Self::Plain if is_secret_name(name) && !HARMLESS.contains(&name) => Self::Secret,
+            kind => kind,
+        }
+    }
+}
+
 /// Returns whether the label of a form field asks for a secret. This is narrower than [`is_secret_name`], because such
 /// a form is refused.
 pub fn asks_for_secret(label: &str) -> bool {

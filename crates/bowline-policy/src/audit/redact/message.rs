@@ -1,25 +1,7 @@
 //! Masks secrets in the text of a JSON message without changing anything else.
 
 use super::{MASK, Redactor};
-use bowline_text::is_secret_name;
-
-/// Members that are named like secrets but are not.
-const HARMLESS: [&str; 3] = ["progressToken", "maxTokens", "nextCursor"];
-/// Members of OAuth that contain secrets but are not named like one.
-const OAUTH_MEMBERS: [&str; 3] = ["assertion", "client_assertion", "code_verifier"];
-/// Members that contain definitions of parameters, not values.
-const SCHEMAS: [&str; 3] = ["inputSchema", "outputSchema", "requestedSchema"];
-
-/// What the names of the enclosing members say about a value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
-    /// Nothing yet.
-    Tell,
-    /// It is a secret.
-    Secret,
-    /// It is part of a schema, where names are those of parameters.
-    Schema,
-}
+use bowline_text::MemberKind;
 
 /// An object or list that is open.
 struct Level {
@@ -27,9 +9,9 @@ struct Level {
     /// Whether the next string of an object is a member name.
     expects_name: bool,
     /// Applies to all values of this level.
-    outer: Names,
+    outer: MemberKind,
     /// Applies to the value of the current member.
-    inner: Names,
+    inner: MemberKind,
 }
 
 /// Replaces secrets in a text.
@@ -45,7 +27,7 @@ pub(super) fn redact(redactor: &Redactor, text: &str) -> (String, usize) {
         masked += 1;
     };
     while let Some(byte) = bytes.get(place) {
-        let names = levels.last().map_or(Names::Tell, |level| level.inner);
+        let kind = levels.last().map_or(MemberKind::Plain, |level| level.inner);
         match byte {
             b'"' => {
                 let end = end_of_string(bytes, place);
@@ -53,8 +35,8 @@ pub(super) fn redact(redactor: &Redactor, text: &str) -> (String, usize) {
                 let value = unescaped(raw);
                 if let Some(level) = levels.last_mut().filter(|level| level.is_object && level.expects_name) {
                     level.expects_name = false;
-                    level.inner = named(level.outer, &value);
-                } else if names == Names::Secret {
+                    level.inner = level.outer.member(&value);
+                } else if kind == MemberKind::Secret {
                     replace(&mut out, place, end, "\"***\"");
                     place = end;
                     continue;
@@ -67,7 +49,7 @@ pub(super) fn redact(redactor: &Redactor, text: &str) -> (String, usize) {
             }
             b'{' | b'[' => {
                 let is_object = *byte == b'{';
-                levels.push(Level { is_object, expects_name: is_object, outer: names, inner: names });
+                levels.push(Level { is_object, expects_name: is_object, outer: kind, inner: kind });
                 place += 1;
             }
             b'}' | b']' => {
@@ -86,7 +68,7 @@ pub(super) fn redact(redactor: &Redactor, text: &str) -> (String, usize) {
                 let length = bytes.iter().skip(place).take_while(|byte| number(byte)).count();
                 let end = place + length;
                 let raw = text.get(place..end).unwrap_or_default();
-                if names == Names::Secret || redactor.has_secret(raw) {
+                if kind == MemberKind::Secret || redactor.has_secret(raw) {
                     replace(&mut out, place, end, "\"***\"");
                 }
                 place = end;
@@ -102,15 +84,6 @@ pub(super) fn redact(redactor: &Redactor, text: &str) -> (String, usize) {
     }
     debug_assert!(!MASK.is_empty());
     (out, masked)
-}
-
-fn named(outer: Names, name: &str) -> Names {
-    match outer {
-        Names::Tell if SCHEMAS.contains(&name) => Names::Schema,
-        Names::Tell if OAUTH_MEMBERS.contains(&name) => Names::Secret,
-        Names::Tell if is_secret_name(name) && !HARMLESS.contains(&name) => Names::Secret,
-        other => other,
-    }
 }
 
 /// Returns the position after a string that starts at `start`; the end of the text if it does not end.
