@@ -1,14 +1,45 @@
 //! The context of a command: terminal output, process environment and common options.
 
-use crate::{
-    arguments::Common, environment::ProcessEnvironment, failure::Failure, recording::Recording,
-    screen::Screen,
-};
+use crate::{environment::ProcessEnvironment, failure::Failure, recording::Recording, screen::Screen};
 use bowline_client::{Client, ClientBuilder, Direction};
 use bowline_text::{rfc3339, visible};
 use bowline_transcript::Side;
 use bowline_types::Revision;
-use std::{path::Path, sync::Arc, time::SystemTime};
+use clap::Args;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+/// Options of every command.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Common {
+    /// Print results and errors as JSON in a stable format
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) json: bool,
+    /// Read this configuration file instead of the default ones; can be repeated
+    #[arg(long, short = 'c', global = true, value_name = "FILE", help_heading = "Common options")]
+    pub(crate) config: Vec<PathBuf>,
+    /// Change to this directory first
+    #[arg(long, short = 'C', global = true, value_name = "DIR", help_heading = "Common options")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Use only this protocol revision
+    #[arg(long, global = true, value_name = "DATE", value_parser = revision, help_heading = "Common options")]
+    pub(crate) revision: Option<Revision>,
+    /// Print every message with a timestamp to standard error
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) trace: bool,
+    /// Record all messages to this file; `bowline replay` can play it back
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Common options")]
+    pub(crate) record: Option<PathBuf>,
+    /// Never prompt, even at a terminal
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) no_input: bool,
+    /// When to use colors; `auto` uses them at a terminal unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Common options")]
+    pub(crate) color: clap::ColorChoice,
+}
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -120,4 +151,11 @@ impl Frames {
             self.screen.note(&format!("recording stopped: {error}"));
         }
     }
+}
+
+fn revision(text: &str) -> Result<Revision, String> {
+    text.parse().map_err(|_| {
+        let known: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+        format!("expected one of {}", known.join(", "))
+    })
 }

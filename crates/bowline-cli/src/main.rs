@@ -2,11 +2,9 @@
 
 mod answers_file;
 mod approval;
-mod arguments;
 mod auth_mode;
 mod builtin;
 mod cache;
-mod catalog;
 mod client_handlers;
 mod commands;
 mod completion;
@@ -40,8 +38,8 @@ mod target;
 mod token;
 mod tool_arguments;
 
-use arguments::{Arguments, Command};
 use clap::Parser;
+use commands::{Arguments, Command};
 use context::Context;
 use failure::Failure;
 use screen::Screen;

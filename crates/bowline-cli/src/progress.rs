@@ -1,12 +1,19 @@
-//! Progress of a call: a bar at a terminal, lines elsewhere.
+//! Progress of a call: a bar or a waiting line at a terminal, lines elsewhere.
 
-use crate::screen::Screen;
+use crate::{screen::Screen, table};
 use bowline_text::visible;
 use bowline_types::ProgressParams;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 /// The width of the bar and of the text next to it.
 const BAR: u32 = 24;
 const TEXT: usize = 48;
+
+/// How often the line about a waiting command is updated at a terminal.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Prints progress notifications to standard error.
 pub(crate) fn reporter(screen: Screen) -> impl Fn(ProgressParams) + Send + Sync + 'static {
@@ -33,6 +40,76 @@ fn line(update: &ProgressParams, bar: bool) -> String {
         None => format!("progress: {} {message}", update.progress),
     };
     text.trim_end().to_owned()
+}
+
+/// Shows at a terminal that the command waits, for how long, and the last message of the server.
+#[derive(Clone)]
+pub(crate) struct WaitIndicator {
+    screen: Screen,
+    shown: Arc<Mutex<Shown>>,
+}
+
+#[derive(Default)]
+struct Shown {
+    /// Whether a task is waited for. Other calls show only their progress.
+    is_task: bool,
+    /// Whether a progress bar is shown instead.
+    has_bar: bool,
+    message: Option<String>,
+}
+
+impl WaitIndicator {
+    pub(crate) fn new(screen: Screen) -> Self {
+        Self { screen, shown: Arc::default() }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that a task is waited for.
+    pub(crate) fn for_task(&self) {
+        self.shown().is_task = true;
+    }
+
+    /// Returns the handler for progress.
+    pub(crate) fn reporter(&self) -> impl Fn(ProgressParams) + Send + Sync + 'static {
+        let (indicator, report) = (self.clone(), reporter(self.screen));
+        move |update| {
+            let mut shown = indicator.shown();
+            shown.has_bar = update.total.is_some();
+            if let Some(text) = &update.message {
+                shown.message = Some(visible(text));
+            }
+            drop(shown);
+            report(update);
+        }
+    }
+
+    /// Waits for `work`.
+    pub(crate) async fn show<T>(&self, work: impl Future<Output = T>) -> T {
+        if !self.screen.stderr_is_terminal() {
+            return work.await;
+        }
+        let mut work = std::pin::pin!(work);
+        let start = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = tokio::time::sleep(INTERVAL) => {
+                    let shown = self.shown();
+                    if !shown.is_task || shown.has_bar {
+                        continue;
+                    }
+                    let message = shown.message.as_ref().map(|text| format!(": {}", table::cut(text, TEXT)));
+                    drop(shown);
+                    let (seconds, message) = (start.elapsed().as_secs(), message.unwrap_or_default());
+                    self.screen.transient(&format!("waiting ({seconds} s), Ctrl-C to stop{message}"));
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

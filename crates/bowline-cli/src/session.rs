@@ -1,6 +1,7 @@
-//! The connection of a command: opening, interruption and graceful close.
+//! The connection of a command: opening, interruption, graceful close, and the tools and prompts of its server.
 
 use crate::{
+    cache,
     client_handlers::{TerminalUser, add_handlers},
     context::Context,
     failure::{Code, Failure},
@@ -9,11 +10,17 @@ use crate::{
 };
 use bowline_client::{Client, ClientBuilder};
 use bowline_host::gateway::REFUSED;
-use bowline_types::{Capability, RawJson, error_code};
+use bowline_search::MetaTool;
+use bowline_text::{nearest, visible};
+use bowline_types::{Capability, Prompt, RawJson, Tool, error_code};
+use serde_json::json;
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+/// The maximum number of names listed for an unknown name.
+const SHOWN: usize = 12;
 
 /// A connected server.
 #[derive(Debug)]
@@ -116,6 +123,62 @@ impl<'a> Session<'a> {
     /// Returns the command line of a command that inspects this server.
     pub(crate) fn inspect_command(&self, command: &str, word: &str) -> String {
         target::inspect_command(command, word, &self.name, self.is_command_line)
+    }
+
+    /// Lists the tools and caches their names for completion.
+    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, Failure> {
+        let tools = self.client.tools().await?;
+        cache::remember(self.context, &self.name, |names| names.set_tools(&tools));
+        Ok(tools)
+    }
+
+    /// Lists the prompts and caches their names for completion.
+    pub(crate) async fn prompts(&self) -> Result<Vec<Prompt>, Failure> {
+        let prompts = self.client.prompts().await?;
+        cache::remember(self.context, &self.name, |names| names.set_prompts(&prompts));
+        Ok(prompts)
+    }
+
+    /// Finds a tool by name. A gateway that lists only its search tools is asked to describe it.
+    pub(crate) async fn find_tool(&self, name: &str) -> Result<Tool, Failure> {
+        let tools = self.tools().await?;
+        if let Some(found) = tools.iter().find(|tool| tool.name == name) {
+            return Ok(found.clone());
+        }
+        let is_listed = |wanted: &MetaTool| tools.iter().any(|tool| tool.name == wanted.name());
+        let hides_tools = MetaTool::ALL.iter().all(is_listed);
+        let unknown = || self.unknown("tool", name, tools.iter().map(|tool| tool.name.as_str()));
+        // The user's gateway can also describe tools of servers that are still starting.
+        let may_be_starting = self.is_gateway() && name.contains("__");
+        if !hides_tools && !may_be_starting {
+            return Err(unknown());
+        }
+        let described = self.client.call(MetaTool::Describe.name(), json!({ "name": name })).await;
+        match described {
+            Ok(described) if !described.is_error() => described.json().map_err(Failure::from),
+            Ok(described) if hides_tools => Err(Failure::misused(described.text())),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// Returns the failure for an unknown name, with suggestions.
+    pub(crate) fn unknown<'n>(
+        &self,
+        what: &str,
+        name: &str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Failure {
+        let names: Vec<&str> = names.into_iter().collect();
+        let failure = Failure::new(Code::Misused, format!("the server has no {what} `{}`", visible(name)));
+        match nearest(name, names.iter().copied()) {
+            Some(near) => failure.advise(format!("did you mean `{}`?", visible(near))),
+            None if names.is_empty() => failure.advise(format!("it has no {what}s")),
+            None if names.len() > SHOWN => {
+                let look = self.inspect_command(&format!("{what}s"), "");
+                failure.advise(format!("run `{look}` to list them"))
+            }
+            None => failure.advise(format!("available: {}", visible(&names.join(", ")))),
+        }
     }
 
     /// Connects.

@@ -4,6 +4,8 @@ mod arguments;
 
 pub(crate) use arguments::{ConnectionArguments, Interaction, RequestOptions, TargetArguments, duration};
 
+use arguments::{header_secrets, root};
+
 use crate::{
     answers_file::AnswersFile,
     approval::approve,
@@ -14,7 +16,9 @@ use crate::{
     running_gateway::RunningGateway,
     table,
 };
-use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, OpenError, StderrMode, command};
+use bowline_client::{
+    Client, ClientBuilder, Command, Connect, Environment, OpenError, Request, StderrMode, command,
+};
 use bowline_config::Config;
 use bowline_host::{HttpUpstream, LaunchError, LoginSettings, Reach};
 use bowline_http::{HttpTarget, auth::Scopes};
@@ -24,6 +28,7 @@ use bowline_types::{LoggingLevel, Revision, Root};
 use std::{
     convert::Infallible,
     ffi::OsString,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -289,6 +294,109 @@ impl Target {
                 },
             }
         })
+    }
+}
+
+impl TargetArguments {
+    /// Returns the target as a folder, if it is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.target.as_deref().map(Path::new).filter(|path| path.is_dir())
+    }
+
+    pub(crate) fn target(&self, context: &Context) -> Result<Target, Failure> {
+        self.connection.target(self.target.as_deref(), context)
+    }
+}
+
+impl ConnectionArguments {
+    /// Splits positional arguments into the target and the rest.
+    pub(crate) fn split<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
+        match words.split_first() {
+            Some((target, rest)) if self.program.is_empty() => (Some(target), rest),
+            _ => (None, words),
+        }
+    }
+
+    /// Returns the command line of a command that inspects the same server.
+    fn inspect_command(&self, name: Option<&str>, command: &str) -> String {
+        match (self.program.first(), name) {
+            (Some(program), _) => inspect_command(command, "", &program.to_string_lossy(), true),
+            (None, Some(name)) => inspect_command(command, "", name, false),
+            (None, None) => format!("bowline {command}"),
+        }
+    }
+
+    /// Returns the failure for a missing argument that `bowline {list}` would show.
+    pub(crate) fn missing(&self, name: Option<&str>, what: &str, list: &str) -> Failure {
+        let command = self.inspect_command(name, list);
+        Failure::misused(format!("missing {what}")).advise(format!("run `{command}` to list the {list}"))
+    }
+
+    /// Resolves a target name; `None` is the gateway.
+    pub(crate) fn target(&self, name: Option<&str>, context: &Context) -> Result<Target, Failure> {
+        let mut target = match Target::from_command_line(&self.program) {
+            Some(target) => target,
+            None => Target::named(name.unwrap_or(GATEWAY), context)?,
+        };
+        self.apply(&mut target, context)?;
+        target.use_login(context)?;
+        Ok(target)
+    }
+
+    /// Applies the options. They override the configuration.
+    fn apply(&self, target: &mut Target, context: &Context) -> Result<(), Failure> {
+        let mut headers = self.header.clone();
+        if let Some(variable) = &self.bearer_env {
+            let token = context.environment.variables.variable(variable).map(str::trim);
+            let Some(token) = token.filter(|token| !token.is_empty()) else {
+                return Err(Failure::misused(format!(
+                    "environment variable `{variable}` is not set; expected a token"
+                )));
+            };
+            headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+        }
+        if !headers.is_empty() {
+            let Endpoint::Http(page) = &mut target.endpoint else {
+                return Err(Failure::misused(format!(
+                    "`--header` and `--bearer-env` need a server with a URL, but `{}` is not one",
+                    visible(&target.name)
+                )));
+            };
+            if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+                target.login = None;
+            }
+            target.secrets.0.extend(headers.iter().flat_map(|(_, value)| header_secrets(value)));
+            *page = headers.into_iter().fold(page.clone(), |page, (name, value)| page.header(name, value));
+        }
+        if !self.roots.is_empty() {
+            target.roots = self.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
+        }
+        target.timeout = self.timeout.or(target.timeout);
+        if let Some(account) = &self.account {
+            let Some(login) = &mut target.login else {
+                return Err(Failure::misused(format!(
+                    "`--account` needs a server that is used with a login, but `{}` is not one",
+                    visible(&target.name)
+                )));
+            };
+            login.account = Some(account.clone());
+        }
+        Ok(())
+    }
+}
+
+impl Interaction {
+    pub(crate) fn apply(&self, mut target: Target) -> Result<Target, Failure> {
+        target.log_level = self.log_level;
+        target.answers = self.answers.as_deref().map(AnswersFile::read).transpose()?.map(Arc::new);
+        Ok(target)
+    }
+}
+
+impl RequestOptions {
+    pub(crate) fn apply<T: 'static>(&self, request: Request<T>) -> Request<T> {
+        let entries = self.meta.iter().flat_map(|entries| &entries.0);
+        entries.fold(request, |request, (name, value)| request.meta(name, value.clone()))
     }
 }
 

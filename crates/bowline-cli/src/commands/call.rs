@@ -1,11 +1,12 @@
 //! `bowline call`: calls a tool.
 
 use crate::{
-    answers_file, catalog,
+    answers_file,
     commands::tasks,
     content::ContentPrinter,
     context::Context,
     failure::{Code, Failure},
+    progress::WaitIndicator,
     schema::Schema,
     session::Session,
     target::{ConnectionArguments, Interaction, RequestOptions},
@@ -57,10 +58,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let (name, words) = arguments.connection.split(&arguments.words);
     let Some((tool, words)) = words.split_first() else {
-        return Err(Failure::misused("missing tool name").advise(format!(
-            "run `{}` to list the tools",
-            arguments.connection.inspect_command(name, "tools")
-        )));
+        return Err(arguments.connection.missing(name, "tool name", "tools"));
     };
     let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
     let work = async |session: &Session<'_>| call(session, tool, words, &arguments.options).await;
@@ -74,7 +72,7 @@ pub(crate) async fn call(
     options: &Options,
 ) -> Result<(), Failure> {
     let json = options.args.as_deref();
-    let (arguments, unlisted) = match catalog::find_tool(session, tool).await {
+    let (arguments, unlisted) = match session.find_tool(tool).await {
         Ok(found) if options.unchecked => {
             (tool_arguments::unchecked(tool, &Schema::new(&found.input_schema), words, json)?, None)
         }
@@ -103,7 +101,7 @@ pub(crate) async fn call(
         }
     } else {
         let record = session.task_recorder();
-        let waiting = tasks::Waiting::new(screen);
+        let waiting = WaitIndicator::new(screen);
         let request = request.on_task({
             let waiting = waiting.clone();
             move |state| {

@@ -4,7 +4,6 @@
 //! configuration and the cache of names; no server is started.
 
 use crate::{
-    arguments::Arguments as Line,
     builtin::Builtin,
     cache::Cache,
     completion::{COMMANDS, candidates, is_option, split},
@@ -75,7 +74,7 @@ fn candidates_for(context: &Context, words: &[String], current: &str) -> Vec<Str
     if words.iter().any(|word| word == "--") {
         return Vec::new();
     }
-    let mut command = Line::command();
+    let mut command = super::Arguments::command();
     command.build();
     let (mut place, mut plain, mut waiting) = (&command, Vec::new(), None);
     for word in words {

@@ -1,7 +1,6 @@
 //! `bowline man`: manual pages, generated from the command-line definition.
 
 use crate::{
-    arguments::Arguments as Line,
     context::Context,
     failure::{Code, Failure},
 };
@@ -17,7 +16,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
-    let command = Line::command();
+    let command = super::Arguments::command();
     let Some(folder) = &arguments.folder else {
         let mut page = Vec::new();
         Man::new(command).render(&mut page)?;

@@ -1,7 +1,6 @@
 //! `bowline prompt`: gets a prompt with its arguments filled in.
 
 use crate::{
-    catalog,
     content::ContentPrinter,
     context::Context,
     failure::Failure,
@@ -38,10 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let (name, words) = arguments.connection.split(&arguments.words);
     let Some((prompt, words)) = words.split_first() else {
-        return Err(Failure::misused("missing prompt name").advise(format!(
-            "run `{}` to list the prompts",
-            arguments.connection.inspect_command(name, "prompts")
-        )));
+        return Err(arguments.connection.missing(name, "prompt name", "prompts"));
     };
     let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
     let (folder, options) = (arguments.output.as_deref(), &arguments.request);
@@ -55,11 +51,10 @@ pub(crate) async fn fill(
     folder: Option<&Path>,
     options: &RequestOptions,
 ) -> Result<(), Failure> {
-    let prompts = catalog::prompts(session).await?;
+    let prompts = session.prompts().await?;
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
-    let prompt = prompt.ok_or_else(|| {
-        catalog::unknown(session, "prompt", name, prompts.iter().map(|prompt| prompt.name.as_str()))
-    })?;
+    let prompt = prompt
+        .ok_or_else(|| session.unknown("prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
     let look = session.inspect_command("prompts", "");
     let arguments = tool_arguments::arguments(session, name, &look, &schema(prompt), words, None).await?;
     let request = options.apply(session.client.prompt(name, arguments));

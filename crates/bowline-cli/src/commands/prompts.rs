@@ -1,6 +1,6 @@
 //! `bowline prompts`: lists the prompts of a server and their arguments.
 
-use crate::{catalog, context::Context, failure::Failure, session::Session, table, target::TargetArguments};
+use crate::{context::Context, failure::Failure, session::Session, table, target::TargetArguments};
 use bowline_types::Prompt;
 use clap::Args;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 }
 
 pub(crate) async fn show(session: &Session<'_>) -> Result<(), Failure> {
-    let (prompts, screen) = (catalog::prompts(session).await?, session.context.screen);
+    let (prompts, screen) = (session.prompts().await?, session.context.screen);
     if session.context.json() {
         return screen.json(&json!({ "prompts": prompts }));
     }

@@ -32,10 +32,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let (name, words) = arguments.connection.split(&arguments.words);
     let [uri] = words else {
-        return Err(Failure::misused("missing resource URI").advise(format!(
-            "run `{}` to list the resources",
-            arguments.connection.inspect_command(name, "resources")
-        )));
+        return Err(arguments.connection.missing(name, "resource URI", "resources"));
     };
     let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
     let (folder, options) = (arguments.output.as_deref(), &arguments.request);

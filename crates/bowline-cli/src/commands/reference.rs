@@ -1,6 +1,6 @@
 //! Generates the reference pages of the book.
 
-use crate::{arguments, failure::Failure};
+use crate::failure::Failure;
 use clap::{Arg, Command, CommandFactory as _, ValueEnum};
 use std::{fmt::Write as _, io::Write as _};
 
@@ -55,7 +55,7 @@ const CODES: &str = "
 const MANY: usize = 5;
 
 fn commands() -> String {
-    let mut program = arguments::Arguments::command();
+    let mut program = super::Arguments::command();
     program.build();
     let common = common(&program);
     let mut page = INTRO.to_owned();

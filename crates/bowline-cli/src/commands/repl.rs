@@ -5,7 +5,6 @@ mod line_editor;
 use super::{call, complete, info, ping, prompt, prompts, read, request, resources, tools};
 use crate::{
     cache::Names,
-    catalog,
     completion::{COMMANDS, split},
     context::Context,
     events::{self, ServerEvent},
@@ -169,10 +168,10 @@ async fn dispatch(session: &Session<'_>, words: &[String]) -> Result<(), Failure
 /// Fetches the names for completion from the server. Lists that fail are not completed.
 async fn refresh_names(session: &Session<'_>, names: &Mutex<Names>) {
     let mut known = Names::default();
-    if let Ok(tools) = catalog::tools(session).await {
+    if let Ok(tools) = session.tools().await {
         known.set_tools(&tools);
     }
-    if let Ok(prompts) = catalog::prompts(session).await {
+    if let Ok(prompts) = session.prompts().await {
         known.set_prompts(&prompts);
     }
     if let Ok(resources) = session.client.resources().await {

@@ -5,27 +5,17 @@ use crate::{
     commands::call,
     context::Context,
     failure::{Code, Failure},
-    progress,
-    screen::Screen,
+    progress::WaitIndicator,
     session::Session,
     table,
     target::{ConnectionArguments, Interaction},
 };
 use bowline_client::{ClientBuilder, Error, TaskHandle};
 use bowline_text::visible;
-use bowline_types::{ElicitParams, InputRequest, ProgressParams, Task, TaskStatus};
+use bowline_types::{ElicitParams, InputRequest, Task, TaskStatus};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
-
-/// How often the line about a waiting command is updated at a terminal.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// How much of a status message that line shows.
-const MAX_SHOWN: usize = 48;
+use std::{path::PathBuf, time::Duration};
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -124,7 +114,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             .advise("`bowline call --detach` prints the id of the task that it starts"));
     };
     let target = one.interaction.apply(one.connection.target(name, context)?)?;
-    let waiting = Waiting::new(context.screen);
+    let waiting = WaitIndicator::new(context.screen);
     let prepare = |builder: ClientBuilder| builder.tasks().on_progress(waiting.reporter());
     let work = async |session: &Session<'_>| {
         let task = session.client.task(task);
@@ -214,7 +204,12 @@ async fn show(session: &Session<'_>, task: &TaskHandle) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn wait(session: &Session<'_>, task: &TaskHandle, waiting: &Waiting, one: &One) -> Result<(), Failure> {
+async fn wait(
+    session: &Session<'_>,
+    task: &TaskHandle,
+    waiting: &WaitIndicator,
+    one: &One,
+) -> Result<(), Failure> {
     session.task_recorder()(task.id());
     waiting.for_task();
     let called = waiting.show(task.wait()).await;
@@ -292,74 +287,4 @@ fn as_json(task: &Task) -> Value {
         "ttlMs": task.ttl_ms,
         "pollIntervalMs": task.poll_interval_ms,
     })
-}
-
-/// Shows at a terminal that the command waits, for how long, and the last message of the server.
-#[derive(Clone)]
-pub(crate) struct Waiting {
-    screen: Screen,
-    shown: Arc<Mutex<Shown>>,
-}
-
-#[derive(Default)]
-struct Shown {
-    /// Whether a task is waited for. Other calls show only their progress.
-    is_task: bool,
-    /// Whether a progress bar is shown instead.
-    has_bar: bool,
-    message: Option<String>,
-}
-
-impl Waiting {
-    pub(crate) fn new(screen: Screen) -> Self {
-        Self { screen, shown: Arc::default() }
-    }
-
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records that a task is waited for.
-    pub(crate) fn for_task(&self) {
-        self.shown().is_task = true;
-    }
-
-    /// Returns the handler for progress.
-    pub(crate) fn reporter(&self) -> impl Fn(ProgressParams) + Send + Sync + 'static {
-        let (waiting, report) = (self.clone(), progress::reporter(self.screen));
-        move |update| {
-            let mut shown = waiting.shown();
-            shown.has_bar = update.total.is_some();
-            if let Some(text) = &update.message {
-                shown.message = Some(visible(text));
-            }
-            drop(shown);
-            report(update);
-        }
-    }
-
-    /// Waits for `work`.
-    pub(crate) async fn show<T>(&self, work: impl Future<Output = T>) -> T {
-        if !self.screen.stderr_is_terminal() {
-            return work.await;
-        }
-        let mut work = std::pin::pin!(work);
-        let start = Instant::now();
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                () = tokio::time::sleep(INTERVAL) => {
-                    let shown = self.shown();
-                    if !shown.is_task || shown.has_bar {
-                        continue;
-                    }
-                    let message = shown.message.as_ref().map(|text| format!(": {}", table::cut(text, MAX_SHOWN)));
-                    drop(shown);
-                    let (seconds, message) = (start.elapsed().as_secs(), message.unwrap_or_default());
-                    self.screen.transient(&format!("waiting ({seconds} s), Ctrl-C to stop{message}"));
-                }
-            }
-        }
-    }
 }

@@ -1,7 +1,6 @@
 //! `bowline tools`: lists the tools of a server, or describes one.
 
 use crate::{
-    catalog,
     context::Context,
     failure::Failure,
     schema::{Property, Schema},
@@ -45,7 +44,7 @@ pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), 
     let screen = session.context.screen;
     match words {
         [] => {
-            let tools = catalog::tools(session).await?;
+            let tools = session.tools().await?;
             if session.context.json() {
                 return screen.json(&json!({ "tools": tools }));
             }
@@ -59,7 +58,7 @@ pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), 
             table::rows(screen, tools.iter().map(|tool| (tool.name.as_str(), summary(tool))))
         }
         [name] => {
-            let tool = catalog::find_tool(session, name).await?;
+            let tool = session.find_tool(name).await?;
             if session.context.json() { screen.json(&tool) } else { describe(screen, &tool) }
         }
         [_, ..] => Err(Failure::misused("expected at most one tool name")),

@@ -1,16 +1,12 @@
-//! The options of a connection and of a request, as arguments of commands.
+//! Declares the options of a connection and of a request, as arguments of commands, and parses their values.
 
-use super::{Endpoint, GATEWAY, Target, inspect_command};
-use crate::{answers_file::AnswersFile, context::Context, failure::Failure};
-use bowline_client::Request;
-use bowline_text::visible;
+use crate::failure::Failure;
 use bowline_types::{LoggingLevel, Root, meta::validate_key};
 use clap::Args;
 use serde_json::Value;
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
@@ -19,20 +15,9 @@ use std::{
 pub(crate) struct TargetArguments {
     /// A configured server, a built-in server, or a URL [default: `up`, your running gateway]
     #[arg(value_name = "TARGET", conflicts_with = "program")]
-    target: Option<String>,
+    pub(super) target: Option<String>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
-}
-
-impl TargetArguments {
-    /// Returns the target as a folder, if it is one.
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.target.as_deref().map(Path::new).filter(|path| path.is_dir())
-    }
-
-    pub(crate) fn target(&self, context: &Context) -> Result<Target, Failure> {
-        self.connection.target(self.target.as_deref(), context)
-    }
 }
 
 /// Connection options, for commands whose first word is the target unless a program is given.
@@ -40,93 +25,22 @@ impl TargetArguments {
 pub(crate) struct ConnectionArguments {
     /// A program to start, with its arguments, instead of TARGET
     #[arg(last = true, value_name = "PROGRAM")]
-    program: Vec<OsString>,
+    pub(super) program: Vec<OsString>,
     /// Send this HTTP header; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = header, help_heading = "Connection options")]
-    header: Vec<(String, String)>,
+    pub(super) header: Vec<(String, String)>,
     /// Send the bearer token in this environment variable
     #[arg(long, value_name = "VARIABLE", help_heading = "Connection options")]
-    bearer_env: Option<String>,
+    pub(super) bearer_env: Option<String>,
     /// Use this account of the server, from `bowline login --account`
     #[arg(long, value_name = "NAME", help_heading = "Connection options")]
-    account: Option<String>,
+    pub(super) account: Option<String>,
     /// Expose this directory to the server as a root; can be repeated
     #[arg(long = "root", value_name = "DIR", help_heading = "Connection options")]
-    roots: Vec<PathBuf>,
+    pub(super) roots: Vec<PathBuf>,
     /// How long to wait for a response or a progress notification: `500ms`, `10s`, `5m`
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Connection options")]
-    timeout: Option<Duration>,
-}
-
-impl ConnectionArguments {
-    /// Splits positional arguments into the target and the rest.
-    pub(crate) fn split<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
-        match words.split_first() {
-            Some((target, rest)) if self.program.is_empty() => (Some(target), rest),
-            _ => (None, words),
-        }
-    }
-
-    /// Returns the command line of a command that inspects the same server.
-    pub(crate) fn inspect_command(&self, name: Option<&str>, command: &str) -> String {
-        match (self.program.first(), name) {
-            (Some(program), _) => inspect_command(command, "", &program.to_string_lossy(), true),
-            (None, Some(name)) => inspect_command(command, "", name, false),
-            (None, None) => format!("bowline {command}"),
-        }
-    }
-
-    /// Resolves a target name; `None` is the gateway.
-    pub(crate) fn target(&self, name: Option<&str>, context: &Context) -> Result<Target, Failure> {
-        let mut target = match Target::from_command_line(&self.program) {
-            Some(target) => target,
-            None => Target::named(name.unwrap_or(GATEWAY), context)?,
-        };
-        self.apply(&mut target, context)?;
-        target.use_login(context)?;
-        Ok(target)
-    }
-
-    /// Applies the options. They override the configuration.
-    fn apply(&self, target: &mut Target, context: &Context) -> Result<(), Failure> {
-        let mut headers = self.header.clone();
-        if let Some(variable) = &self.bearer_env {
-            let token = context.environment.variables.variable(variable).map(str::trim);
-            let Some(token) = token.filter(|token| !token.is_empty()) else {
-                return Err(Failure::misused(format!(
-                    "environment variable `{variable}` is not set; expected a token"
-                )));
-            };
-            headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
-        }
-        if !headers.is_empty() {
-            let Endpoint::Http(page) = &mut target.endpoint else {
-                return Err(Failure::misused(format!(
-                    "`--header` and `--bearer-env` need a server with a URL, but `{}` is not one",
-                    visible(&target.name)
-                )));
-            };
-            if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
-                target.login = None;
-            }
-            target.secrets.0.extend(headers.iter().flat_map(|(_, value)| header_secrets(value)));
-            *page = headers.into_iter().fold(page.clone(), |page, (name, value)| page.header(name, value));
-        }
-        if !self.roots.is_empty() {
-            target.roots = self.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
-        }
-        target.timeout = self.timeout.or(target.timeout);
-        if let Some(account) = &self.account {
-            let Some(login) = &mut target.login else {
-                return Err(Failure::misused(format!(
-                    "`--account` needs a server that is used with a login, but `{}` is not one",
-                    visible(&target.name)
-                )));
-            };
-            login.account = Some(account.clone());
-        }
-        Ok(())
-    }
+    pub(super) timeout: Option<Duration>,
 }
 
 /// How the client handles questions and log messages of the server.
@@ -134,18 +48,10 @@ impl ConnectionArguments {
 pub(crate) struct Interaction {
     /// Print log messages of the server at this level and above: debug, info, notice, warning, error, critical, alert, emergency
     #[arg(long, value_name = "LEVEL", help_heading = "Connection options")]
-    log_level: Option<LoggingLevel>,
+    pub(super) log_level: Option<LoggingLevel>,
     /// Answer elicitation and sampling requests from this JSON file; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Connection options")]
-    answers: Option<PathBuf>,
-}
-
-impl Interaction {
-    pub(crate) fn apply(&self, mut target: Target) -> Result<Target, Failure> {
-        target.log_level = self.log_level;
-        target.answers = self.answers.as_deref().map(AnswersFile::read).transpose()?.map(Arc::new);
-        Ok(target)
-    }
+    pub(super) answers: Option<PathBuf>,
 }
 
 /// Options of a single request.
@@ -153,19 +59,12 @@ impl Interaction {
 pub(crate) struct RequestOptions {
     /// Add to the `_meta` of the request: NAME=TEXT, NAME:=JSON, or a JSON object; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = meta)]
-    meta: Vec<MetaEntries>,
-}
-
-impl RequestOptions {
-    pub(crate) fn apply<T: 'static>(&self, request: Request<T>) -> Request<T> {
-        let entries = self.meta.iter().flat_map(|entries| &entries.0);
-        entries.fold(request, |request, (name, value)| request.meta(name, value.clone()))
-    }
+    pub(super) meta: Vec<MetaEntries>,
 }
 
 /// The `_meta` members added by one option.
 #[derive(Clone, Debug)]
-struct MetaEntries(Vec<(String, Value)>);
+pub(super) struct MetaEntries(pub(super) Vec<(String, Value)>);
 
 fn meta(text: &str) -> Result<MetaEntries, String> {
     let invalid = |error: serde_json::Error| format!("invalid JSON: {error}");
@@ -185,7 +84,7 @@ fn meta(text: &str) -> Result<MetaEntries, String> {
 }
 
 /// Returns the secrets of a header: its value, and the token behind a scheme such as `Bearer`.
-fn header_secrets(value: &str) -> impl Iterator<Item = String> {
+pub(super) fn header_secrets(value: &str) -> impl Iterator<Item = String> {
     let token = value.split_once(' ').map(|(_, token)| token.trim());
     std::iter::once(value).chain(token).map(str::to_owned)
 }
@@ -201,7 +100,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a duration such as 500ms, 10s, 5m or 1h".to_owned())
 }
 
-fn root(folder: &Path) -> Result<Root, Failure> {
+pub(super) fn root(folder: &Path) -> Result<Root, Failure> {
     let shown = folder.display();
     let path = folder
         .canonicalize()
@@ -215,7 +114,7 @@ fn root(folder: &Path) -> Result<Root, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Secrets;
+    use crate::target::{Endpoint, Secrets, Target};
     use bowline_client::Command;
 
     #[test]
