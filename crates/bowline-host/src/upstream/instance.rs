@@ -1,19 +1,21 @@
 //! One running instance of a server: connected when needed, supervised, and stopped when unused.
 
+mod relay;
+
 use super::{
     CallHandle, CallerKey, Health, InstanceQuota, ListCache, Upstream, UpstreamStatus, UrlElicitations,
-    account_of,
-    instance_quota::InstanceSlot,
-    running_calls::{Attribution, RunningCalls},
+    account_of, instance_quota::InstanceSlot, running_calls::RunningCalls,
 };
+use relay::InstanceRelay;
+
 use crate::tap::{ServerMessage, Tap, TapEvent, current_call};
-use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay, StderrMode, is_accessible_root};
+use bowline_client::{BoxFuture, Client, Notification, StderrMode, is_accessible_root};
 use bowline_config::Share;
 use bowline_server::transport::next_connection;
 use bowline_telemetry::UpstreamMetrics;
 use bowline_types::{
-    ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
-    Revision, Root, RootsCapability, RpcError, SamplingCapability, TASKS_EXTENSION,
+    ClientCapabilities, ElicitationCapability, InputRequest, LoggingLevel, RawJson, RawMap, Revision, Root,
+    RootsCapability, RpcError, SamplingCapability, TASKS_EXTENSION,
 };
 use std::{
     fmt,
@@ -568,62 +570,5 @@ fn capabilities(has_roots: bool) -> ClientCapabilities {
 impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Instance").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Receives the messages of a server.
-struct InstanceRelay(Weak<Instance>);
-
-impl Relay for InstanceRelay {
-    fn ask(
-        &self,
-        call: Option<CallKey>,
-        request: InputRequest,
-    ) -> BoxFuture<'static, Result<RawJson, RpcError>> {
-        let Some(instance) = self.0.upgrade() else {
-            return Box::pin(std::future::ready(Err(RpcError::internal("the host has shut down"))));
-        };
-        let owner = Arc::clone(&instance.owner);
-        let found = instance.running_calls.find(call);
-        if let (Attribution::Call(_, handle), Some(tap)) = (&found, owner.tap())
-            && let Some(origin) = handle.origin()
-        {
-            let (connection, method) = (instance.connection(), request.method().as_str());
-            tap.event(&TapEvent::Attributed { connection, method, call: origin });
-        }
-        match found {
-            Attribution::Call(_, handle) if call.is_some() => owner.ask(instance, handle, request),
-            Attribution::Call(key, handle) => {
-                instance.running_calls.note_asking();
-                let answer = owner.ask(Arc::clone(&instance), handle.clone(), request);
-                Box::pin(async move {
-                    // Waiting for other calls must not count as the server's time.
-                    let answer = async { (answer.await, handle.pause_timeout()) };
-                    instance.running_calls.answered(key, answer).await.0
-                })
-            }
-            Attribution::NoCall => owner.ask_outside_call(instance, request),
-            Attribution::Ambiguous => {
-                instance.running_calls.note_asking();
-                let reason = "several clients have running calls, so it is unknown which of them to ask";
-                Box::pin(std::future::ready(Err(RpcError::internal(reason))))
-            }
-        }
-    }
-
-    fn log(&self, call: Option<CallKey>, message: LogMessageParams) {
-        let Some(instance) = self.0.upgrade() else { return };
-        match instance.running_calls.find(call) {
-            Attribution::Call(_, handle) => handle.log(&instance.name, message),
-            Attribution::NoCall | Attribution::Ambiguous => {
-                tracing::debug!(server = &*instance.name, "dropped a log message that belongs to no call");
-            }
-        }
-    }
-
-    fn notify(&self, notification: Notification) {
-        if let Some(instance) = self.0.upgrade() {
-            instance.owner.notified(&instance, notification);
-        }
     }
 }
