@@ -116,6 +116,15 @@ fn remote(builder: &mut EntryBuilder<'_>, node: &Node, path: String) -> Option<L
     Some(Launch::Url(launch))
 }
 
+/// Reports that a member is missing. One of the wrong type is reported already.
+fn report_missing(item: &Fields<'_>, node: &Node, name: &str, example: &str) {
+    if !item.has(name) {
+        let message = format!("expected `{name}`, got none");
+        let help = format!("write {}", item.report.example(name, &json!(example)));
+        item.report.error_with(&node.origin, &item.path, message, help);
+    }
+}
+
 /// Reads headers or variables: a list of names with inputs.
 fn key_values(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Option<BTreeMap<String, Text>> {
     let mut values = BTreeMap::new();
@@ -127,10 +136,7 @@ fn key_values(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Opti
             continue;
         };
         let Some(name) = item.string("name", "API_KEY") else {
-            if !item.has("name") {
-                let help = format!("write {}", fields.report.example("name", &json!("API_KEY")));
-                fields.report.error_with(&node.origin, &item.path, "expected `name`, got none", help);
-            }
+            report_missing(&item, node, "name", "API_KEY");
             whole = false;
             continue;
         };
@@ -293,10 +299,7 @@ fn arguments(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Optio
         let kinds = [("positional", Position::Positional), ("named", Position::Named)];
         let Some(kind) = item.choice("type", &kinds) else {
             whole = false;
-            if !item.has("type") {
-                let help = format!("write {}", fields.report.example("type", &json!("positional")));
-                fields.report.error_with(&node.origin, &item.path, "expected `type`, got none", help);
-            }
+            report_missing(&item, node, "type", "positional");
             continue;
         };
         item.keep(&["isRepeated", "is_repeated"]);
@@ -305,10 +308,7 @@ fn arguments(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Optio
         match (kind.value, name) {
             (Position::Named, None) => {
                 whole = false;
-                if !item.has("name") {
-                    let help = format!("write {}", fields.report.example("name", &json!("--port")));
-                    fields.report.error_with(&node.origin, &item.path, "expected `name`, got none", help);
-                }
+                report_missing(&item, node, "name", "--port");
             }
             (Position::Named, Some(name)) => {
                 let flag = Text::open(name.clone(), node.origin.clone());

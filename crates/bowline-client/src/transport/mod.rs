@@ -64,41 +64,29 @@ impl<C: Connect> IntoConnect for C {
     }
 }
 
-impl<C: Connect + ?Sized> Connect for Arc<C> {
-    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
-        (**self).connect(inbox)
-    }
+macro_rules! connect_by_pointer {
+    ($($pointer:ident),*) => { $(
+        impl<C: Connect + ?Sized> Connect for $pointer<C> {
+            fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
+                (**self).connect(inbox)
+            }
 
-    fn restart(&self) -> Restart {
-        (**self).restart()
-    }
+            fn restart(&self) -> Restart {
+                (**self).restart()
+            }
 
-    fn known_era(&self) -> Option<Era> {
-        (**self).known_era()
-    }
+            fn known_era(&self) -> Option<Era> {
+                (**self).known_era()
+            }
 
-    fn extensions(&self) -> Vec<&'static str> {
-        (**self).extensions()
-    }
+            fn extensions(&self) -> Vec<&'static str> {
+                (**self).extensions()
+            }
+        }
+    )* };
 }
 
-impl<C: Connect + ?Sized> Connect for Box<C> {
-    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
-        (**self).connect(inbox)
-    }
-
-    fn restart(&self) -> Restart {
-        (**self).restart()
-    }
-
-    fn known_era(&self) -> Option<Era> {
-        (**self).known_era()
-    }
-
-    fn extensions(&self) -> Vec<&'static str> {
-        (**self).extensions()
-    }
-}
+connect_by_pointer!(Arc, Box);
 
 /// The sending side of a connection. Dropping it closes the connection immediately.
 pub trait Transport: Send + Sync + 'static {

@@ -26,21 +26,13 @@ where
         shown.head(server, "Allow sending this to the model?");
         show_request(&mut shown, &request);
         shown.field("reason", why);
-        shown.line(&format!("{}  [e] edit", menu(if edited { &[Scope::Once] } else { scopes })));
-        console.show(&shown).await?;
-        loop {
-            let answer = console.prompt().await?;
-            if answer.eq_ignore_ascii_case("e") {
-                edited |= edit_request(console, &mut request).await?;
-                break;
+        let scopes = if edited { &[Scope::Once] } else { scopes };
+        match choose(console, shown, scopes).await? {
+            None => edited |= edit_request(console, &mut request).await?,
+            Some(Verdict::Allow(_)) if edited => {
+                return Ok(Verdict::edited(Edit::Request(Box::new(request))));
             }
-            match read_choice(&answer, if edited { &[Scope::Once] } else { scopes }, &[]) {
-                Ok(Verdict::Allow(_)) if edited => {
-                    return Ok(Verdict::edited(Edit::Request(Box::new(request))));
-                }
-                Ok(verdict) => return Ok(verdict),
-                Err(reason) => console.show_error(&reason).await?,
-            }
+            Some(verdict) => return Ok(verdict),
         }
     }
 }
@@ -62,22 +54,39 @@ where
         for block in &result.content {
             shown.content(block);
         }
-        shown.line(&format!("{}  [e] edit", menu(&[Scope::Once])));
-        console.show(&shown).await?;
-        loop {
-            let answer = console.prompt().await?;
-            if answer.eq_ignore_ascii_case("e") {
+        match choose(console, shown, &[Scope::Once]).await? {
+            None => {
                 result.content = new_text(console).await?;
                 edited = true;
-                break;
             }
-            match read_choice(&answer, &[Scope::Once], &[]) {
-                Ok(Verdict::Allow(_)) if edited => {
-                    return Ok(Verdict::edited(Edit::Result(Box::new(result))));
-                }
-                Ok(verdict) => return Ok(verdict),
-                Err(reason) => console.show_error(&reason).await?,
+            Some(Verdict::Allow(_)) if edited => {
+                return Ok(Verdict::edited(Edit::Result(Box::new(result))));
             }
+            Some(verdict) => return Ok(verdict),
+        }
+    }
+}
+
+/// Shows a question with its menu and reads the choice; `None` to edit what is shown.
+async fn choose<R, W>(
+    console: &mut Console<R, W>,
+    mut shown: Shown,
+    scopes: &[Scope],
+) -> io::Result<Option<Verdict>>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    shown.line(&format!("{}  [e] edit", menu(scopes)));
+    console.show(&shown).await?;
+    loop {
+        let answer = console.prompt().await?;
+        if answer.eq_ignore_ascii_case("e") {
+            return Ok(None);
+        }
+        match read_choice(&answer, scopes, &[]) {
+            Ok(verdict) => return Ok(Some(verdict)),
+            Err(reason) => console.show_error(&reason).await?,
         }
     }
 }
