@@ -1,7 +1,7 @@
 //! Derived schemas in the words a model is given: short, and without what clients are known to stumble over.
 //!
 //! What is derived from a type is exact: an optional member may be `null`, an integer has the width of its type, a type of
-//! its own is a reference. Models do not need to be told so, and some clients refuse unions with `null`, references or
+//! its own is a reference. Models do not need this, and some clients refuse unions with `null`, references or
 //! formats they do not know.
 
 use bowline_types::RawJson;

@@ -71,14 +71,14 @@ impl Limited {
     }
 
     async fn read<T>(&self, operation: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
-        let (_turn, deadline) = self.turn().await?;
+        let (_permit, deadline) = self.acquire().await?;
         timeout_at(deadline, operation)
             .await
             .unwrap_or_else(|_| Err(StoreError::unavailable(self.late("a read"))))
     }
 
     async fn write<T, E: From<StoreError>>(&self, operation: BoxFuture<'_, Result<T, E>>) -> Result<T, E> {
-        let (_turn, deadline) = self.turn().await?;
+        let (_permit, deadline) = self.acquire().await?;
         timeout_at(deadline, operation)
             .await
             .unwrap_or_else(|_| Err(StoreError::unknown(self.late("a write")).into()))
@@ -88,8 +88,8 @@ impl Limited {
         format!("{what} took longer than {:?}", self.limits.deadline)
     }
 
-    /// Waits for a turn.
-    async fn turn(&self) -> Result<(Turn<'_>, Instant), StoreError> {
+    /// Waits until the operation may run.
+    async fn acquire(&self) -> Result<(Permit<'_>, Instant), StoreError> {
         let deadline = Instant::now() + self.limits.deadline;
         let admitted = Admitted::new(&self.admitted);
         if admitted.before >= self.limits.running.saturating_add(self.limits.waiting) {
@@ -99,17 +99,17 @@ impl Limited {
             )));
         }
         match timeout_at(deadline, self.running.acquire()).await {
-            // A turn at the deadline comes too late: nothing was sent, so the outcome is not unknown.
+            // A permit at the deadline comes too late: nothing was sent, so the outcome is not unknown.
             Ok(Ok(permit)) if Instant::now() < deadline => {
-                Ok((Turn { _admitted: admitted, _permit: permit }, deadline))
+                Ok((Permit { _admitted: admitted, _permit: permit }, deadline))
             }
-            _ => Err(StoreError::unavailable(format!("no turn within {:?}", self.limits.deadline))),
+            _ => Err(StoreError::unavailable(format!("the store was busy for {:?}", self.limits.deadline))),
         }
     }
 }
 
 #[derive(Debug)]
-struct Turn<'a> {
+struct Permit<'a> {
     _admitted: Admitted<'a>,
     _permit: SemaphorePermit<'a>,
 }

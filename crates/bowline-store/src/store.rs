@@ -163,7 +163,7 @@ impl Store {
         self.engine
     }
 
-    /// The group of what belongs to one principal: a digest, so that a group tells nothing about who it is, and does not
+    /// The group of what belongs to one principal: a digest, so that a group does not reveal who it is, and does not
     /// change when keys rotate.
     pub fn group_of(&self, kind: &str, principal: &str) -> Group {
         let digest = digest(&[self.namespace.as_str().as_bytes(), kind.as_bytes(), principal.as_bytes()]);

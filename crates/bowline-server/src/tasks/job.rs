@@ -99,7 +99,7 @@ pub trait Job: Send + Sync + 'static {
     /// time of the task is over.
     fn status(&self, job: &str) -> impl Future<Output = Result<JobStatus<Self::Output>>> + Send;
 
-    /// Tells the other system to cancel the work. It may be called more than once, and for work that has ended.
+    /// Cancels the work in the other system. It may be called more than once, and for work that has ended.
     ///
     /// After an error it is called again, until the record of the task expires. The client does not wait for it. It is not
     /// called when the time of the task is over: the other system needs a limit of its own.

@@ -121,7 +121,7 @@ impl Questions {
     }
 }
 
-/// A question put to the client. Dropping it unanswered tells the client to stop working on it.
+/// A question put to the client. Dropping it unanswered cancels it at the client.
 pub(super) struct OpenQuestion<'a> {
     id: Id,
     receiver: oneshot::Receiver<Answer>,

@@ -79,7 +79,7 @@ async fn a_late_write_is_unknown_and_a_late_read_is_unavailable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_finds_no_turn_is_refused_and_renewals_need_none() {
+async fn operations_beyond_the_limit_are_refused_except_renewals() {
     let limits = Limits::default().running(2).waiting(1);
     let store = Arc::new(Limited::new(Arc::new(Slow::default()), limits));
     let mut running = tokio::task::JoinSet::new();
