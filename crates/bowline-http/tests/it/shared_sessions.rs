@@ -1,5 +1,7 @@
 //! Sessions that several processes share: every request may reach another one.
 
+mod streams;
+
 use crate::wire::{Ask, HttpReply};
 use bowline_http::{HttpOptions, HttpService, Resume, SessionStore};
 use bowline_server::{Ctx, Key as SealKey, KeyRing, Registry, Resource, Result, Server, Task, Tasks, Tool};
@@ -212,13 +214,13 @@ impl Pair {
         } });
         let mut client =
             Client { id: String::new(), principal: principal.map(str::to_owned), revision: revision.into() };
-        let told = client.by(Ask::post(&hello)).send(&self.nodes[0]).await;
-        assert_eq!(told.status, StatusCode::OK);
-        client.id = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
-        let told = client
+        let reply = client.by(Ask::post(&hello)).send(&self.nodes[0]).await;
+        assert_eq!(reply.status, StatusCode::OK);
+        client.id = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let reply = client
             .post(&self.nodes[1], &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
             .await;
-        assert_eq!(told.status, StatusCode::ACCEPTED);
+        assert_eq!(reply.status, StatusCode::ACCEPTED);
         client
     }
 }
@@ -274,13 +276,13 @@ async fn any_process_serves_any_request_of_a_session() {
         let client = pair.open_as(None, revision).await;
         for id in 1..6 {
             for node in &pair.nodes {
-                let told = client.call(node, id, "now").await;
-                assert_eq!(told.json().await["result"]["content"][0]["text"], "now");
+                let reply = client.call(node, id, "now").await;
+                assert_eq!(reply.json().await["result"]["content"][0]["text"], "now");
             }
         }
         assert_eq!(client.delete(&pair.nodes[1]).await, StatusCode::NO_CONTENT);
         assert_eq!(client.call(&pair.nodes[1], 7, "now").await.status, StatusCode::NOT_FOUND);
-        // The other process is told by a hint, which may take a moment.
+        // The other process is reply by a hint, which may take a moment.
         while client.call(&pair.nodes[0], 8, "now").await.status != StatusCode::NOT_FOUND {
             tokio::task::yield_now().await;
         }
@@ -314,9 +316,9 @@ async fn a_session_does_not_exist_for_another_principal() {
 async fn an_answer_reaches_the_call_that_asked_from_any_process() {
     let pair = Pair::new();
     let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "greet").await;
-    assert!(told.is_stream());
-    let (_, question) = told.message().await.unwrap();
+    let mut reply = client.call(&pair.nodes[0], 1, "greet").await;
+    assert!(reply.is_stream());
+    let (_, question) = reply.message().await.unwrap();
     assert_eq!(question["method"], "elicitation/create");
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": { "name": "Ada" } } });
     // Another session cannot answer it, even if it knows the id.
@@ -326,9 +328,9 @@ async fn an_answer_reaches_the_call_that_asked_from_any_process() {
     assert_eq!(client.post(&pair.nodes[1], &answer).await.status, StatusCode::ACCEPTED);
     // A second answer is ignored.
     assert_eq!(client.post(&pair.nodes[1], &forged).await.status, StatusCode::ACCEPTED);
-    let (_, response) = told.message().await.unwrap();
+    let (_, response) = reply.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
-    assert!(told.message().await.is_none());
+    assert!(reply.message().await.is_none());
 }
 
 #[tokio::test]
@@ -340,25 +342,25 @@ async fn a_question_of_a_task_stays_open_while_the_store_is_down() {
     let created = client.request(node, 1, "tools/call", params).await.json().await;
     let task = json!({ "taskId": created["result"]["task"]["taskId"] });
     let status = async |id| {
-        let told = client.request(node, id, "tasks/get", task.clone()).await;
-        told.json().await["result"]["status"].clone()
+        let reply = client.request(node, id, "tasks/get", task.clone()).await;
+        reply.json().await["result"]["status"].clone()
     };
     while status(2).await != "input_required" {
         tokio::task::yield_now().await;
     }
     // The client cannot be asked, which is not its answer.
     pair.store.is_down.store(true, Ordering::SeqCst);
-    let mut told = client.request(node, 3, "tasks/result", task.clone()).await;
-    let refused = if told.is_stream() { told.message().await.unwrap().1 } else { told.json().await };
+    let mut reply = client.request(node, 3, "tasks/result", task.clone()).await;
+    let refused = if reply.is_stream() { reply.message().await.unwrap().1 } else { reply.json().await };
     assert!(refused["error"]["data"]["retryAfterMs"].is_u64(), "{refused}");
     assert_eq!(status(4).await, "input_required");
     pair.store.is_down.store(false, Ordering::SeqCst);
-    let mut told = client.request(node, 5, "tasks/result", task.clone()).await;
-    let (_, question) = told.message().await.unwrap();
+    let mut reply = client.request(node, 5, "tasks/result", task.clone()).await;
+    let (_, question) = reply.message().await.unwrap();
     let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
     assert_eq!(client.post(&pair.nodes[1], &answer).await.status, StatusCode::ACCEPTED);
-    let (_, response) = told.message().await.unwrap();
+    let (_, response) = reply.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
 }
 
@@ -370,145 +372,24 @@ async fn nobody_listens_in_vain_to_tasks_while_the_store_is_down() {
     let tool = Tool::new("quick").task(Task::now()).handler(async || "done");
     let endpoint = HttpService::new(Server::new("tasks").tool(tool).tasks(Tasks::new(store))).unwrap();
     let filter = json!({ "notifications": { "taskIds": ["0123456789abcdef"] } });
-    let told = crate::tasks::ask("subscriptions/listen", None, filter).send(&endpoint).await;
-    assert_eq!(told.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(told.json().await["error"]["code"], -32603);
+    let reply = crate::tasks::ask("subscriptions/listen", None, filter).send(&endpoint).await;
+    assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(reply.json().await["error"]["code"], -32603);
 }
 
 #[tokio::test]
 async fn a_cancellation_reaches_the_call_from_any_process() {
     let pair = Pair::new();
     let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    told.message().await.unwrap();
+    let mut reply = client.call(&pair.nodes[0], 1, "gated").await;
+    reply.message().await.unwrap();
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
     assert_eq!(client.post(&pair.nodes[1], &cancel).await.status, StatusCode::ACCEPTED);
     pair.gates.dropped.notified().await;
-    while let Some((_, message)) = told.message().await {
+    while let Some((_, message)) = reply.message().await {
         assert!(message.get("result").is_none(), "{message}");
     }
-}
-
-#[tokio::test]
-async fn a_stream_is_resumed_at_any_process_without_gap_or_duplicate() {
-    // proves: HTTP-30, HTTP-47, HTTP-48, HTTP-51
-    let pair = Pair::new();
-    let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    let primed = told.event().await.unwrap();
-    let primed = primed.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
-    let (first, message) = told.message().await.unwrap();
-    assert_eq!(message["params"]["progress"], 1.0);
-    pair.gates.entered.notified().await;
-    drop(told);
-    // From the beginning, and from the first event.
-    for (last, expected) in [(primed.as_str(), 1.0), (first.as_deref().unwrap(), 2.0)] {
-        let mut again = client.get(&pair.nodes[1], Some(last)).await;
-        assert_eq!(again.message().await.unwrap().1["params"]["progress"], expected);
-    }
-    let mut again = client.get(&pair.nodes[1], first.as_deref()).await;
-    assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
-    pair.gates.open.notify_one();
-    let (third, message) = again.message().await.unwrap();
-    assert_eq!(message["params"]["progress"], 3.0);
-    assert_eq!(again.message().await.unwrap().1["result"]["content"][0]["text"], "through");
-    assert!(again.message().await.is_none());
-    // After its end, at both.
-    for node in &pair.nodes {
-        let mut again = client.get(node, third.as_deref()).await;
-        assert_eq!(again.message().await.unwrap().1["result"]["content"][0]["text"], "through");
-        assert!(again.message().await.is_none());
-    }
-}
-
-#[tokio::test]
-async fn events_that_never_were_end_a_stream_with_an_error() {
-    let pair = Pair::new();
-    let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    let (id, _) = told.message().await.unwrap();
-    let (stream, _) = id.as_deref().unwrap().split_once('-').unwrap();
-    let mut beyond = client.get(&pair.nodes[1], Some(&format!("{stream}-900"))).await;
-    let (_, message) = beyond.message().await.unwrap();
-    assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
-    assert!(message["error"]["message"].as_str().unwrap().contains("events were lost"), "{message}");
-    assert!(beyond.message().await.is_none());
-    // A stream nobody knows, and what is no id at all.
-    assert_eq!(client.get(&pair.nodes[1], Some("00ff.1.7-1")).await.status, StatusCode::NOT_FOUND);
-    assert_eq!(client.get(&pair.nodes[1], Some("../x-1")).await.status, StatusCode::BAD_REQUEST);
-    // Another session does not see the stream.
-    let stranger = pair.open().await;
-    assert_eq!(stranger.get(&pair.nodes[1], id.as_deref()).await.status, StatusCode::NOT_FOUND);
-}
-
-#[tokio::test]
-async fn a_stream_is_resumed_where_its_last_event_is_not_confirmed_yet() {
-    let pair = Pair::new();
-    let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    told.message().await.unwrap();
-    let (second, _) = told.message().await.unwrap();
-    pair.gates.entered.notified().await;
-    drop(told);
-    pair.store.is_mute.store(true, Ordering::SeqCst);
-    pair.gates.open.notify_one();
-    // The other process finds the event in the store; the one that wrote it does not know that it is there.
-    let mut again = client.get(&pair.nodes[1], second.as_deref()).await;
-    let (third, message) = again.message().await.unwrap();
-    assert_eq!(message["params"]["progress"], 3.0);
-    drop(again);
-    let mut again = client.get(&pair.nodes[0], third.as_deref()).await;
-    assert_eq!(again.status, StatusCode::OK);
-    pair.store.is_mute.store(false, Ordering::SeqCst);
-    assert_eq!(again.message().await.unwrap().1["result"]["content"][0]["text"], "through");
-}
-
-#[tokio::test]
-async fn what_a_killed_store_loses_is_events_and_nothing_else() {
-    let pair = Pair::new();
-    pair.store.loses_relaxed.store(true, Ordering::SeqCst);
-    let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    let (id, _) = told.message().await.unwrap();
-    // Whoever resumes the stream is told, by the id of the call.
-    let mut again = client.get(&pair.nodes[1], id.as_deref()).await;
-    let (_, message) = again.message().await.unwrap();
-    assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
-    assert!(message["error"]["message"].as_str().unwrap().contains("events were lost"), "{message}");
-    // An answer that was acknowledged arrives.
-    let mut told = client.call(&pair.nodes[0], 2, "greet").await;
-    let (_, question) = told.message().await.unwrap();
-    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
-    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
-    assert_eq!(client.post(&pair.nodes[1], &answer).await.status, StatusCode::ACCEPTED);
-    let (_, response) = told.message().await.unwrap();
-    assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
-}
-
-#[tokio::test]
-async fn a_killed_store_loses_no_end_of_a_stream_and_no_question() {
-    let pair = Pair::new();
-    let client = pair.open().await;
-    let mut stream = client.call(&pair.nodes[0], 1, "gated").await;
-    stream.message().await.unwrap();
-    let (second, _) = stream.message().await.unwrap();
-    pair.gates.entered.notified().await;
-    pair.store.loses_relaxed.store(true, Ordering::SeqCst);
-    pair.gates.open.notify_one();
-    while stream.message().await.is_some() {}
-    // Without the end, the other process would wait for events of a process that is alive.
-    let mut again = client.get(&pair.nodes[1], second.as_deref()).await;
-    let (_, message) = again.message().await.unwrap();
-    let is_response = message["result"]["content"][0]["text"] == "through";
-    let is_loss = message["error"]["message"].as_str().is_some_and(|text| text.contains("events were lost"));
-    assert!(is_response || is_loss || message["params"]["progress"] == 3.0, "{message}");
-    // A client that was cut off before the question came finds it at the other process.
-    let mut stream = client.call(&pair.nodes[0], 2, "greet").await;
-    let (question, _) = stream.message().await.unwrap();
-    let (name, _) = question.as_deref().unwrap().split_once('-').unwrap();
-    let mut again = client.get(&pair.nodes[1], Some(&format!("{name}-0"))).await;
-    assert_eq!(again.message().await.unwrap().1["method"], "elicitation/create");
 }
 
 #[tokio::test]
@@ -517,55 +398,18 @@ async fn a_call_that_cannot_ask_does_not_blame_its_client() {
     let client = pair.open().await;
     assert_eq!(client.call(&pair.nodes[0], 1, "now").await.status, StatusCode::OK);
     pair.store.is_down.store(true, Ordering::SeqCst);
-    let mut told = client.call(&pair.nodes[0], 2, "greet").await;
-    let response = if told.is_stream() { told.message().await.unwrap().1 } else { told.json().await };
+    let mut reply = client.call(&pair.nodes[0], 2, "greet").await;
+    let response = if reply.is_stream() { reply.message().await.unwrap().1 } else { reply.json().await };
     assert_eq!(response["error"]["code"], -32603, "{response}");
     assert!(response["error"]["data"]["retryAfterMs"].is_u64(), "{response}");
-}
-
-#[tokio::test]
-async fn the_stream_of_a_process_that_is_gone_ends_with_an_error() {
-    let mut pair = Pair::with(|store| store.node_time(Duration::from_millis(200)));
-    let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    let (id, _) = told.message().await.unwrap();
-    drop(told);
-    // The process is gone without a word.
-    drop(pair.nodes.remove(0));
-    let mut again = client.get(&pair.nodes[0], id.as_deref()).await;
-    assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
-    let (last, message) = again.message().await.unwrap();
-    assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
-    assert!(message["error"]["message"].as_str().unwrap().contains("has gone"), "{message}");
-    assert!(last.is_some() && again.message().await.is_none());
-}
-
-#[tokio::test]
-async fn a_resumed_stream_waits_for_a_store_that_refuses_writes() {
-    let mut pair = Pair::with(|store| store.node_time(Duration::from_millis(200)));
-    let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    let (id, _) = told.message().await.unwrap();
-    drop(told);
-    drop(pair.nodes.remove(0));
-    pair.store.refuses_writes.store(true, Ordering::SeqCst);
-    let mut again = client.get(&pair.nodes[0], id.as_deref()).await;
-    assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
-    // Signs of life of the process are refused as well as the end of the stream.
-    while pair.store.refused.load(Ordering::SeqCst) < 8 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    pair.store.refuses_writes.store(false, Ordering::SeqCst);
-    let (_, message) = again.message().await.unwrap();
-    assert!(message["error"]["message"].as_str().unwrap().contains("has gone"), "{message}");
 }
 
 #[tokio::test]
 async fn subscriptions_and_levels_are_known_to_every_process() {
     let pair = Pair::new();
     let client = pair.open().await;
-    let told = client.request(&pair.nodes[0], 1, "resources/subscribe", json!({ "uri": "note:///a" })).await;
-    assert_eq!(told.json().await["result"], json!({}));
+    let reply = client.request(&pair.nodes[0], 1, "resources/subscribe", json!({ "uri": "note:///a" })).await;
+    assert_eq!(reply.json().await["result"], json!({}));
     let mut standing = client.get(&pair.nodes[1], None).await;
     assert!(standing.is_stream());
     standing.event().await.unwrap();
@@ -580,9 +424,9 @@ async fn subscriptions_and_levels_are_known_to_every_process() {
     pair.registries[1].resource_updated("note:///a");
     assert_eq!(newer.message().await.unwrap().1["method"], "notifications/resources/updated");
     // Unsubscribed at one process, it is quiet at the other.
-    let told =
+    let reply =
         client.request(&pair.nodes[1], 2, "resources/unsubscribe", json!({ "uri": "note:///a" })).await;
-    assert_eq!(told.status, StatusCode::OK);
+    assert_eq!(reply.status, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -590,10 +434,10 @@ async fn a_state_is_used_once_by_all_processes_together() {
     // proves: MRTR-12
     let pair = Pair::new();
     let ask = |params: Value| Ask::modern("tools/call", params);
-    let told = ask(json!({ "name": "greet", "arguments": {} })).send(&pair.nodes[0]).await.json().await;
+    let reply = ask(json!({ "name": "greet", "arguments": {} })).send(&pair.nodes[0]).await.json().await;
     let (state, key) = (
-        told["result"]["requestState"].clone(),
-        told["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone(),
+        reply["result"]["requestState"].clone(),
+        reply["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone(),
     );
     let retry = json!({ "name": "greet", "arguments": {}, "requestState": state,
         "inputResponses": { key: { "action": "accept", "content": { "name": "Ada" } } } });
@@ -621,8 +465,8 @@ async fn calls_without_state_never_touch_the_store() {
             ("tools/list", json!({})),
             ("server/discover", json!({})),
         ] {
-            let told = Ask::modern(method.0, method.1).send(&pair.nodes[0]).await;
-            assert_eq!(told.status, StatusCode::OK);
+            let reply = Ask::modern(method.0, method.1).send(&pair.nodes[0]).await;
+            assert_eq!(reply.status, StatusCode::OK);
         }
     }
     // A call that asks seals its state without storing it.
@@ -632,16 +476,16 @@ async fn calls_without_state_never_touch_the_store() {
 }
 
 #[tokio::test]
-async fn without_the_store_known_sessions_go_on_and_others_are_told_to_come_back() {
+async fn without_the_store_known_sessions_go_on_and_others_are_refused_with_a_time_to_retry() {
     let pair = Pair::new();
     let client = pair.open().await;
     assert_eq!(client.call(&pair.nodes[1], 1, "now").await.status, StatusCode::OK);
     pair.store.is_down.store(true, Ordering::SeqCst);
     assert_eq!(client.call(&pair.nodes[1], 2, "now").await.status, StatusCode::OK);
     let unknown = Client { id: "f".repeat(32), principal: None, revision: client.revision.clone() };
-    let told = unknown.call(&pair.nodes[1], 3, "now").await;
-    assert_eq!(told.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(told.headers.contains_key("retry-after"));
+    let reply = unknown.call(&pair.nodes[1], 3, "now").await;
+    assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(reply.headers.contains_key("retry-after"));
     assert_eq!(client.delete(&pair.nodes[1]).await, StatusCode::SERVICE_UNAVAILABLE);
     let level = client.request(&pair.nodes[1], 4, "resources/subscribe", json!({ "uri": "note:///a" })).await;
     assert_eq!(level.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -653,15 +497,15 @@ async fn without_the_store_known_sessions_go_on_and_others_are_told_to_come_back
 async fn a_stream_that_outlives_the_store_is_marked_as_broken() {
     let pair = Pair::new();
     let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    told.message().await.unwrap();
-    let (second, _) = told.message().await.unwrap();
+    let mut reply = client.call(&pair.nodes[0], 1, "gated").await;
+    reply.message().await.unwrap();
+    let (second, _) = reply.message().await.unwrap();
     assert!(second.is_some());
     pair.store.is_down.store(true, Ordering::SeqCst);
     pair.gates.open.notify_one();
-    let (third, message) = told.message().await.unwrap();
+    let (third, message) = reply.message().await.unwrap();
     assert_eq!((third, &message["params"]["progress"]), (None, &json!(3)));
-    assert_eq!(told.message().await.unwrap().1["result"]["content"][0]["text"], "through");
+    assert_eq!(reply.message().await.unwrap().1["result"]["content"][0]["text"], "through");
     pair.store.is_down.store(false, Ordering::SeqCst);
     // Whether the marker is there yet or not, the resumed stream ends with the error.
     let mut again = client.get(&pair.nodes[1], second.as_deref()).await;
@@ -674,9 +518,9 @@ async fn a_stream_that_outlives_the_store_is_marked_as_broken() {
 async fn events_can_stay_in_the_process() {
     let pair = Pair::with(|store| store.resume(Resume::Node));
     let client = pair.open().await;
-    let mut told = client.call(&pair.nodes[0], 1, "gated").await;
-    let (first, _) = told.message().await.unwrap();
-    drop(told);
+    let mut reply = client.call(&pair.nodes[0], 1, "gated").await;
+    let (first, _) = reply.message().await.unwrap();
+    drop(reply);
     assert_eq!(client.get(&pair.nodes[1], first.as_deref()).await.status, StatusCode::NOT_FOUND);
     pair.gates.open.notify_one();
     let mut again = client.get(&pair.nodes[0], first.as_deref()).await;
@@ -736,14 +580,14 @@ mod sealed {
     async fn what_a_sealed_session_cannot_do_is_said() {
         let nodes = nodes();
         let client = open(&nodes, None).await;
-        let told = client.call(&nodes[1], 1, "greet").await.json().await;
-        assert!(told.to_string().contains("`sealed`"), "{told}");
-        let told = client.request(&nodes[1], 2, "resources/subscribe", json!({ "uri": "note:///a" })).await;
-        let told = told.json().await;
-        assert!(told["error"]["message"].as_str().unwrap().contains("`sealed`"), "{told}");
+        let reply = client.call(&nodes[1], 1, "greet").await.json().await;
+        assert!(reply.to_string().contains("`sealed`"), "{reply}");
+        let reply = client.request(&nodes[1], 2, "resources/subscribe", json!({ "uri": "note:///a" })).await;
+        let reply = reply.json().await;
+        assert!(reply["error"]["message"].as_str().unwrap().contains("`sealed`"), "{reply}");
         // A stream has no ids, because nobody could resume it.
-        let mut told = client.call(&nodes[0], 3, "gated").await;
-        let (id, message) = told.message().await.unwrap();
+        let mut reply = client.call(&nodes[0], 3, "gated").await;
+        let (id, message) = reply.message().await.unwrap();
         assert_eq!((id, &message["params"]["progress"]), (None, &json!(1)));
     }
 }

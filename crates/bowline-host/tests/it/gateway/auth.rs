@@ -1,5 +1,8 @@
 //! The gateway as a resource server: access tokens, rules about them, what is audited, and who sees what.
 
+mod book_pages;
+mod users;
+
 use super::{Far, Folder, Headers, config, environment};
 use bowline_auth::{dpop::Proof, jose::SigningKey, verify::token_digest};
 use bowline_host::Gateway;
@@ -74,13 +77,13 @@ fn build(text: &str) -> Gateway {
     Gateway::builder(config).environment(environment()).build().unwrap()
 }
 
-struct Told {
+struct EndpointReply {
     status: StatusCode,
     headers: HeaderMap,
     text: String,
 }
 
-impl Told {
+impl EndpointReply {
     fn json(&self) -> Value {
         // A call that takes longer is answered with a stream, whose last event is the response.
         let text = self.text.lines().rev().find_map(|line| line.strip_prefix("data: "));
@@ -93,11 +96,15 @@ impl Told {
     }
 }
 
-async fn send(endpoint: &HttpService, request: http::request::Builder, body: String) -> Told {
+async fn send(endpoint: &HttpService, request: http::request::Builder, body: String) -> EndpointReply {
     let request = request.header("host", "localhost").body(Full::new(Bytes::from(body))).unwrap();
     let (parts, body) = endpoint.respond(request).await.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
-    Told { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    EndpointReply {
+        status: parts.status,
+        headers: parts.headers,
+        text: String::from_utf8(bytes.to_vec()).unwrap(),
+    }
 }
 
 fn post(token: Option<&str>) -> http::request::Builder {
@@ -113,7 +120,12 @@ fn post(token: Option<&str>) -> http::request::Builder {
 }
 
 /// Sends a request of 2026-07-28.
-async fn modern(endpoint: &HttpService, token: Option<&str>, method: &str, mut params: Value) -> Told {
+async fn modern(
+    endpoint: &HttpService,
+    token: Option<&str>,
+    method: &str,
+    mut params: Value,
+) -> EndpointReply {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
@@ -127,12 +139,51 @@ async fn modern(endpoint: &HttpService, token: Option<&str>, method: &str, mut p
     send(endpoint, request, body.to_string()).await
 }
 
-async fn call(endpoint: &HttpService, token: Option<&str>, name: &str, arguments: Value) -> Told {
+async fn call(endpoint: &HttpService, token: Option<&str>, name: &str, arguments: Value) -> EndpointReply {
     modern(endpoint, token, "tools/call", json!({ "name": name, "arguments": arguments })).await
 }
 
-fn challenge(told: &Told) -> &str {
-    told.headers["www-authenticate"].to_str().unwrap()
+fn challenge(reply: &EndpointReply) -> &str {
+    reply.headers["www-authenticate"].to_str().unwrap()
+}
+
+/// A session of a legacy revision.
+struct Session {
+    id: String,
+}
+
+impl Session {
+    async fn open(endpoint: &HttpService, token: &str) -> Self {
+        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+        } });
+        let reply = send(endpoint, post(Some(token)), hello.to_string()).await;
+        let id = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let session = Self { id };
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let reply = send(endpoint, session.within(post(Some(token))), initialized.to_string()).await;
+        assert_eq!(reply.status, 202);
+        session
+    }
+
+    fn within(&self, request: http::request::Builder) -> http::request::Builder {
+        request.header("mcp-session-id", &self.id).header("mcp-protocol-version", "2025-11-25")
+    }
+
+    async fn call(&self, endpoint: &HttpService, token: &str, tool: &str) -> EndpointReply {
+        self.request(endpoint, token, "tools/call", json!({ "name": tool, "arguments": {} })).await
+    }
+
+    async fn request(
+        &self,
+        endpoint: &HttpService,
+        token: &str,
+        method: &str,
+        params: Value,
+    ) -> EndpointReply {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        send(endpoint, self.within(post(Some(token))), body.to_string()).await
+    }
 }
 
 #[tokio::test]
@@ -146,9 +197,9 @@ async fn an_access_token_opens_the_gateway() {
     ));
     assert_eq!((gateway.has_token(), gateway.issuers()), (true, &[ISSUER.to_owned()][..]));
     let endpoint = gateway.http().unwrap();
-    let told = call(&endpoint, None, "far__fast", json!({})).await;
-    assert_eq!(told.status, 401);
-    assert_eq!(challenge(&told), format!("Bearer resource_metadata=\"{METADATA}\", scope=\"mcp\""));
+    let reply = call(&endpoint, None, "far__fast", json!({})).await;
+    assert_eq!(reply.status, 401);
+    assert_eq!(challenge(&reply), format!("Bearer resource_metadata=\"{METADATA}\", scope=\"mcp\""));
     let other_key = Issuer::new("auth-open-other");
     for token in [
         other_key.token(&json!({})),
@@ -157,16 +208,16 @@ async fn an_access_token_opens_the_gateway() {
         issuer.token(&json!({ "exp": 1000 })),
         GATE_TOKEN.to_owned(),
     ] {
-        let told = call(&endpoint, Some(&token), "far__fast", json!({})).await;
-        assert_eq!(told.status, 401, "{token}");
-        assert!(challenge(&told).contains("error=\"invalid_token\""), "{}", challenge(&told));
+        let reply = call(&endpoint, Some(&token), "far__fast", json!({})).await;
+        assert_eq!(reply.status, 401, "{token}");
+        assert!(challenge(&reply).contains("error=\"invalid_token\""), "{}", challenge(&reply));
     }
-    let told =
+    let reply =
         call(&endpoint, Some(&issuer.token(&json!({ "scope": "other" }))), "far__fast", json!({})).await;
-    assert_eq!(told.status, 403);
-    assert!(challenge(&told).contains("error=\"insufficient_scope\""), "{}", challenge(&told));
-    let told = call(&endpoint, Some(&issuer.of("ada")), "far__fast", json!({})).await;
-    assert_eq!(told.result(), "fast is done");
+    assert_eq!(reply.status, 403);
+    assert!(challenge(&reply).contains("error=\"insufficient_scope\""), "{}", challenge(&reply));
+    let reply = call(&endpoint, Some(&issuer.of("ada")), "far__fast", json!({})).await;
+    assert_eq!(reply.result(), "fast is done");
     gateway.close().await;
 }
 
@@ -231,36 +282,14 @@ async fn the_token_of_the_gateway_works_beside_access_tokens() {
     assert_eq!(call(&endpoint, Some(GATE_TOKEN), "far__fast", json!({})).await.result(), "fast is done");
     let refused = call(&endpoint, Some(&issuer.of("ada")), "far__fast", json!({})).await;
     assert!(refused.json()["result"]["isError"] == true, "{}", refused.text);
-    let told = call(&endpoint, Some("s3cret-tokem"), "far__fast", json!({})).await;
-    assert_eq!(told.status, 401);
-    assert!(challenge(&told).contains(METADATA), "{}", challenge(&told));
+    let reply = call(&endpoint, Some("s3cret-tokem"), "far__fast", json!({})).await;
+    assert_eq!(reply.status, 401);
+    assert!(challenge(&reply).contains(METADATA), "{}", challenge(&reply));
     // What one of them opens does not exist for the other.
     let session = Session::open(&endpoint, GATE_TOKEN).await;
     assert_eq!(session.call(&endpoint, &issuer.of("ada"), "far__fast").await.status, 404);
     assert_eq!(session.call(&endpoint, GATE_TOKEN, "far__fast").await.result(), "fast is done");
     gateway.close().await;
-}
-
-#[tokio::test]
-async fn a_gateway_with_access_tokens_serves_several_users() {
-    let issuer = Issuer::new("auth-shared");
-    let at = |text: &str, listen: &str| {
-        let builder = Gateway::builder(config(text)).environment(environment());
-        builder.serves(Some(listen.parse().unwrap())).build()
-    };
-    let alone = at("[gateway]\ntoken_env = \"GATE_TOKEN\"\n", "127.0.0.1:7337").unwrap();
-    assert_eq!((alone.audience(), alone.consent()), (Audience::SingleUser, Consent::Client));
-    let section = issuer.section("");
-    let both = at(&format!("[gateway]\ntoken_env = \"GATE_TOKEN\"\n{section}"), "127.0.0.1:7337").unwrap();
-    assert_eq!((both.audience(), both.consent()), (Audience::Shared, Consent::Ask));
-    // Other machines may connect, and no token of the gateway is needed.
-    let public = format!("[gateway]\nlisten = \"0.0.0.0:7337\"\nallowed_hosts = [\"*\"]\n{section}");
-    let public = at(&public, "0.0.0.0:7337").unwrap();
-    assert_eq!(public.problems(), []);
-    assert!(public.http().is_ok());
-    // Over standard streams there are no access tokens.
-    let stdio = Gateway::builder(config(&section)).environment(environment()).serves(None).build().unwrap();
-    assert_eq!(stdio.audience(), Audience::SingleUser);
 }
 
 #[tokio::test]
@@ -316,9 +345,9 @@ async fn a_gateway_can_require_tokens_that_are_bound_to_a_key() {
     let metadata = Request::builder().uri("/.well-known/oauth-protected-resource/mcp");
     let metadata = send(&endpoint, metadata, String::new()).await.json();
     assert_eq!(metadata["dpop_bound_access_tokens_required"], true);
-    let told = call(&endpoint, Some(&issuer.token(&json!({}))), "far__fast", json!({})).await;
-    assert_eq!(told.status, 401);
-    assert!(challenge(&told).starts_with("DPoP "), "{}", challenge(&told));
+    let reply = call(&endpoint, Some(&issuer.token(&json!({}))), "far__fast", json!({})).await;
+    assert_eq!(reply.status, 401);
+    assert!(challenge(&reply).starts_with("DPoP "), "{}", challenge(&reply));
 
     let thumbprint = key.public().thumbprint();
     let bound = issuer.token(&json!({ "cnf": { "jkt": thumbprint } }));
@@ -339,10 +368,10 @@ async fn a_gateway_can_require_tokens_that_are_bound_to_a_key() {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         send(&endpoint, request, body.to_string()).await
     };
-    let told = send_bound(None, 1).await;
-    assert_eq!(told.status, 401);
-    assert!(challenge(&told).contains("use_dpop_nonce"), "{}", challenge(&told));
-    let nonce = told.headers["dpop-nonce"].to_str().unwrap().to_owned();
+    let reply = send_bound(None, 1).await;
+    assert_eq!(reply.status, 401);
+    assert!(challenge(&reply).contains("use_dpop_nonce"), "{}", challenge(&reply));
+    let nonce = reply.headers["dpop-nonce"].to_str().unwrap().to_owned();
     assert_eq!(send_bound(Some(&nonce), 2).await.result(), "fast is done");
     gateway.close().await;
 
@@ -471,8 +500,8 @@ async fn rules_decide_by_scope_and_claim() {
     ));
     let endpoint = gateway.http().unwrap();
     let check = async |claims: Value, tool: &str, expected: bool| {
-        let told = call(&endpoint, Some(&issuer.token(&claims)), tool, json!({})).await;
-        assert_eq!(told.json()["result"]["isError"] != true, expected, "{claims} {tool} {}", told.text);
+        let reply = call(&endpoint, Some(&issuer.token(&claims)), tool, json!({})).await;
+        assert_eq!(reply.json()["result"]["isError"] != true, expected, "{claims} {tool} {}", reply.text);
     };
     check(json!({}), "far__fast", false).await;
     check(json!({ "scope": "mcp far:call" }), "far__fast", true).await;
@@ -497,10 +526,10 @@ async fn v62_a_server_does_not_choose_the_scopes_that_callers_ask_for() {
     });
     gateway.host().add("here", Server::new("here").tool(greedy).build().unwrap());
     let endpoint = gateway.http().unwrap();
-    let told = call(&endpoint, Some(&issuer.of("ada")), "here__greedy", json!({})).await;
-    assert_ne!(told.status, 403, "{}", told.text);
-    assert!(!told.headers.contains_key("www-authenticate"), "{:?}", told.headers);
-    assert!(told.text.contains("the server `here`"), "{}", told.text);
+    let reply = call(&endpoint, Some(&issuer.of("ada")), "here__greedy", json!({})).await;
+    assert_ne!(reply.status, 403, "{}", reply.text);
+    assert!(!reply.headers.contains_key("www-authenticate"), "{:?}", reply.headers);
+    assert!(reply.text.contains("the server `here`"), "{}", reply.text);
     gateway.close().await;
 }
 
@@ -533,9 +562,9 @@ async fn v60_no_token_of_a_caller_reaches_a_server() {
     let token = issuer.of("ada");
     for sent in [token.as_str(), GATE_TOKEN] {
         for tool in ["far__meta", "far__fast", "near__id"] {
-            let told = call(&endpoint, Some(sent), tool, json!({})).await;
-            assert_eq!(told.status, 200, "{tool} {}", told.text);
-            assert!(told.json()["result"]["isError"] != true, "{tool} {}", told.text);
+            let reply = call(&endpoint, Some(sent), tool, json!({})).await;
+            assert_eq!(reply.status, 200, "{tool} {}", reply.text);
+            assert!(reply.json()["result"]["isError"] != true, "{tool} {}", reply.text);
         }
         let session = Session::open(&endpoint, sent).await;
         assert_eq!(session.call(&endpoint, sent, "far__meta").await.result(), "seen");
@@ -553,391 +582,4 @@ async fn v60_no_token_of_a_caller_reaches_a_server() {
         }
     }
     gateway.close().await;
-}
-
-/// A session of a legacy revision.
-struct Session {
-    id: String,
-}
-
-impl Session {
-    async fn open(endpoint: &HttpService, token: &str) -> Self {
-        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
-        } });
-        let told = send(endpoint, post(Some(token)), hello.to_string()).await;
-        let id = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
-        let session = Self { id };
-        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        let told = send(endpoint, session.within(post(Some(token))), initialized.to_string()).await;
-        assert_eq!(told.status, 202);
-        session
-    }
-
-    fn within(&self, request: http::request::Builder) -> http::request::Builder {
-        request.header("mcp-session-id", &self.id).header("mcp-protocol-version", "2025-11-25")
-    }
-
-    async fn call(&self, endpoint: &HttpService, token: &str, tool: &str) -> Told {
-        self.request(endpoint, token, "tools/call", json!({ "name": tool, "arguments": {} })).await
-    }
-
-    async fn request(&self, endpoint: &HttpService, token: &str, method: &str, params: Value) -> Told {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        send(endpoint, self.within(post(Some(token))), body.to_string()).await
-    }
-}
-
-#[tokio::test]
-async fn v30_what_one_user_opened_does_not_exist_for_another() {
-    // proves: SEC-23, SEC-25, SEC-26, SEC-27
-    // V-30
-    let (far, issuer) = (Far::start().await, Issuer::new("auth-mix"));
-    let gateway = build(&format!(
-        "{}[[rules]]\neffect = \"allow\"\ntool = \"fast\"\n[servers.far]\nurl = \"{}\"\n",
-        issuer.section(""),
-        far.url
-    ));
-    let endpoint = gateway.http().unwrap();
-    let ada = issuer.of("ada");
-    // Another user, and the same user with another client.
-    let thieves = [issuer.of("bob"), issuer.token(&json!({ "client_id": "other" }))];
-    let session = Session::open(&endpoint, &ada).await;
-    for thief in &thieves {
-        assert_eq!(session.call(&endpoint, thief, "far__fast").await.status, 404);
-        for last_event in [None, Some("0-0"), Some("1")] {
-            let mut request = Request::builder().method(Method::GET).uri("/mcp");
-            request = request.header("accept", "text/event-stream");
-            request = request.header("authorization", format!("Bearer {thief}"));
-            if let Some(id) = last_event {
-                request = request.header("last-event-id", id);
-            }
-            assert_eq!(send(&endpoint, session.within(request), String::new()).await.status, 404);
-        }
-        let end = Request::builder().method(Method::DELETE).uri("/mcp");
-        let end = end.header("authorization", format!("Bearer {thief}"));
-        assert_eq!(send(&endpoint, session.within(end), String::new()).await.status, 404);
-    }
-    assert_eq!(session.call(&endpoint, &ada, "far__fast").await.result(), "fast is done");
-    // A new token of the same user and client continues.
-    let again = issuer.token(&json!({ "scope": "mcp more" }));
-    assert_eq!(session.call(&endpoint, &again, "far__fast").await.result(), "fast is done");
-
-    // The state of a call that waits for an answer.
-    let asked = call(&endpoint, Some(&ada), "far__trace", json!({})).await.json();
-    let state = asked["result"]["requestState"].clone();
-    assert!(state.is_string(), "{asked}");
-    let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
-    let retry = json!({
-        "name": "far__trace", "arguments": {}, "requestState": state,
-        "inputResponses": { key: { "action": "accept", "content": {} } },
-    });
-    for thief in &thieves {
-        let told = modern(&endpoint, Some(thief), "tools/call", retry.clone()).await;
-        assert_eq!(told.json()["error"]["code"], -32602, "{}", told.text);
-    }
-    let told = modern(&endpoint, Some(&ada), "tools/call", retry).await;
-    assert_eq!(told.result(), "none", "{}", told.text);
-
-    // Lists of the gateway have one page, so a cursor is unknown, whoever sends it.
-    for token in thieves.iter().chain([&ada]) {
-        let told = modern(&endpoint, Some(token), "tools/list", json!({ "cursor": "x" })).await;
-        assert_eq!(told.json()["error"]["code"], -32602, "{}", told.text);
-    }
-    gateway.close().await;
-}
-
-#[tokio::test]
-async fn answers_are_remembered_for_one_user() {
-    let (far, issuer) = (Far::start().await, Issuer::new("auth-answers"));
-    let gateway = build(&format!("{}[servers.far]\nurl = \"{}\"\n", issuer.section(""), far.url));
-    let endpoint = gateway.http().unwrap();
-    let asks = async |token: &str| {
-        let told = call(&endpoint, Some(token), "far__fast", json!({})).await.json();
-        (told["result"]["resultType"] == "input_required").then_some(told)
-    };
-    let (ada, bob) = (issuer.of("ada"), issuer.of("bob"));
-    let asked = asks(&ada).await.unwrap();
-    let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
-    let answer = json!({
-        "name": "far__fast", "arguments": {}, "requestState": asked["result"]["requestState"],
-        "inputResponses": { key: { "action": "accept", "content": { "remember": "run" } } },
-    });
-    let told = modern(&endpoint, Some(&ada), "tools/call", answer).await;
-    assert_eq!(told.result(), "fast is done");
-    assert!(asks(&ada).await.is_none());
-    assert!(asks(&bob).await.is_some());
-    gateway.close().await;
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Echo {
-    user: String,
-    number: u32,
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn v36_ten_thousand_interleaved_calls_keep_their_users_apart() {
-    // proves: SEC-43
-    // V-36
-    const CALLS: u32 = 10_000;
-    const USERS: [&str; 4] = ["ada", "bob", "cleo", "dan"];
-    let echo = || Tool::new("echo").handler(|Echo { user, number }: Echo| format!("{user} {number}"));
-    let far = Far::with(Server::new("far").tool(echo())).await;
-    let issuer = Issuer::new("auth-interleaved");
-    // Each user may name only herself or himself.
-    let rule = |user: &&str| {
-        format!(
-            "[[rules]]\neffect = \"allow\"\nprincipal = \"{user}\"\narguments = {{ user = \"{user}\" }}\n"
-        )
-    };
-    let rules = USERS.iter().map(rule).collect::<Vec<_>>().concat();
-    let gateway = build(&format!(
-        "{}{rules}[[rules]]\neffect = \"deny\"\n[servers.far]\nurl = \"{}\"\n",
-        issuer.section(""),
-        far.url
-    ));
-    gateway.host().add("here", Server::new("here").tool(echo()).build().unwrap());
-    let endpoint = gateway.http().unwrap();
-    let mut callers = tokio::task::JoinSet::new();
-    let lanes = 16;
-    for lane in 0..lanes {
-        let (endpoint, tokens) = (endpoint.clone(), USERS.map(|user| issuer.of(user)));
-        callers.spawn(async move {
-            for number in (0..CALLS).filter(|number| number % lanes == lane) {
-                let (by, named) = (number as usize % 4, (number as usize / 4) % 4);
-                // One upstream is shared over HTTP, the other in this process; few calls of the slower one suffice.
-                let tool = if number % 10 == 0 { "far__echo" } else { "here__echo" };
-                let arguments = json!({ "user": USERS[named], "number": number });
-                let told = call(&endpoint, Some(&tokens[by]), tool, arguments).await;
-                let json = told.json();
-                let text = json["result"]["content"][0]["text"].as_str().unwrap_or_default();
-                if by == named {
-                    assert_eq!(text, format!("{} {number}", USERS[by]), "{json}");
-                } else {
-                    assert_eq!(json["result"]["isError"], true, "{json}");
-                }
-            }
-        });
-    }
-    while let Some(done) = callers.join_next().await {
-        done.unwrap();
-    }
-    gateway.close().await;
-}
-
-#[tokio::test]
-async fn the_audit_log_says_whose_token_was_used() {
-    // V-57
-    let (far, issuer) = (Far::start().await, Issuer::new("auth-audit"));
-    let path = issuer.folder.path().join("audit.jsonl");
-    let gateway = build(&format!(
-        "[audit]\nfile = {:?}\n{}[[rules]]\neffect = \"allow\"\ntool = \"fast\"\n[servers.far]\nurl = \"{}\"\n",
-        path.to_str().unwrap(),
-        issuer.section(""),
-        far.url
-    ));
-    let endpoint = gateway.http().unwrap();
-    let token = issuer.token(&json!({ "scope": "mcp far:call" }));
-    assert_eq!(call(&endpoint, Some(&token), "far__fast", json!({})).await.result(), "fast is done");
-    let lacking = issuer.token(&json!({ "sub": "bob", "scope": "other" }));
-    assert_eq!(call(&endpoint, Some(&lacking), "far__fast", json!({})).await.status, 403);
-    assert_eq!(call(&endpoint, Some("canary.of.a-token"), "far__fast", json!({})).await.status, 401);
-    for _ in 0..200 {
-        assert_eq!(call(&endpoint, None, "far__fast", json!({})).await.status, 401);
-    }
-    gateway.host().guard().audit().unwrap().flush();
-    let log = std::fs::read_to_string(&path).unwrap();
-    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).collect::<Vec<_>>();
-    for event in ["decision", "call"] {
-        let [line] = of(event)[..] else { panic!("{log}") };
-        assert_eq!(
-            json!([
-                line["client"],
-                line["principal"],
-                line["issuer"],
-                line["clientId"],
-                line["scopes"],
-                line["tokenDigest"]
-            ]),
-            json!(["editor", "ada", ISSUER, "app", "mcp far:call", token_digest(&token)])
-        );
-    }
-    let refusals = of("refusal");
-    let by_reason = |start: &str| {
-        refusals.iter().filter(|line| line["reason"].as_str().unwrap().starts_with(start)).collect::<Vec<_>>()
-    };
-    let [scope] = by_reason("insufficient_scope")[..] else { panic!("{log}") };
-    assert_eq!(
-        json!([scope["principal"], scope["scopes"], scope["tokenDigest"], scope["decision"]]),
-        json!(["bob", "other", token_digest(&lacking), "deny"])
-    );
-    assert!(scope["reason"].as_str().unwrap().ends_with("required: mcp"), "{scope}");
-    let [invalid] = by_reason("invalid_token")[..] else { panic!("{log}") };
-    assert_eq!(invalid["tokenDigest"], token_digest("canary.of.a-token"));
-    // A flood of requests without a token does not fill the log.
-    let missing = by_reason("missing_token").len();
-    assert!((50..=60).contains(&missing), "{missing}");
-    for secret in [token.as_str(), lacking.as_str(), "canary"] {
-        assert!(!log.contains(secret), "{log}");
-    }
-    gateway.close().await;
-}
-
-#[tokio::test]
-async fn a_subscription_is_refused_where_a_rule_may_deny_its_caller() {
-    let server = Server::new("far").resource(Resource::new("notes://all", "all").text("none"));
-    let (far, issuer) = (Far::with(server).await, Issuer::new("auth-subscribe"));
-    let gateway = build(&format!(
-        "{}[[rules]]\neffect = \"deny\"\naction = \"read\"\ntool = \"notes://all\"\nclaims = {{ groups = \"guests\" }}\n\
-         [servers.far]\nurl = \"{}\"\nstart = \"eager\"\n",
-        issuer.section(""),
-        far.url
-    ));
-    let endpoint = gateway.http().unwrap();
-    let (ada, guest) = (issuer.of("ada"), issuer.token(&json!({ "groups": ["guests"] })));
-    let read = async |token: &str| {
-        let told = modern(&endpoint, Some(token), "resources/read", json!({ "uri": "notes://all" })).await;
-        told.json()["result"]["contents"][0]["text"].clone()
-    };
-    assert_eq!(read(&ada).await, "none");
-    assert_eq!(read(&guest).await, Value::Null);
-    // The claims are not known when a client subscribes, so the rule holds for everybody.
-    let session = Session::open(&endpoint, &guest).await;
-    let told =
-        session.request(&endpoint, &guest, "resources/subscribe", json!({ "uri": "notes://all" })).await;
-    assert!(told.text.contains("error"), "{}", told.text);
-    gateway.close().await;
-}
-
-/// A page of the book.
-fn page(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-/// The TOML blocks of a page.
-fn blocks(name: &str) -> Vec<String> {
-    let page = page(name);
-    let blocks = page.split("```toml\n").skip(1);
-    blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
-}
-
-/// The TOML blocks of the page about gateways for teams.
-fn team_page() -> Vec<String> {
-    blocks("team")
-}
-
-/// Replaces variables, which a test does not have.
-fn without_variables(text: &str) -> String {
-    let mut parts = text.split("${");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + "value" + part.split_once('}').expect("a variable ends").1)
-}
-
-#[tokio::test]
-async fn the_configuration_of_the_pages_about_logins_works() {
-    for (name, count) in [("login", 3), ("identity-providers", 8)] {
-        let blocks = blocks(name);
-        assert!(blocks.len() >= count, "{name} has {} blocks", blocks.len());
-        for block in blocks {
-            let config = config(&without_variables(&block));
-            assert_eq!(config.errors, [], "{block}");
-            let warnings: Vec<String> = config.notices.iter().map(|notice| format!("{notice:?}")).collect();
-            assert_eq!(warnings, Vec::<String>::new(), "{block}");
-            let folder = super::Folder::new("auth-pages");
-            let mut builder = Gateway::builder(config).folder(folder.path());
-            if !block.contains("[gateway.auth]") {
-                // The gateway of one user.
-                builder = builder.serves(None);
-            }
-            let gateway = builder.build().unwrap();
-            let problems: Vec<String> = gateway.problems().iter().map(ToString::to_string).collect();
-            assert_eq!(problems, Vec::<String>::new(), "{block}");
-            gateway.close().await;
-        }
-    }
-}
-
-#[test]
-fn the_pages_about_logins_list_every_exception() {
-    for name in ["login", "identity-providers"] {
-        let page = page(name);
-        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-        let names: Vec<&str> =
-            bowline_http::auth::Lenient::ALL.iter().map(|lenient| lenient.as_str()).collect();
-        let listed: Vec<&str> = rows.filter(|row| names.contains(row)).collect();
-        assert_eq!(listed, names, "{name}");
-    }
-}
-
-#[tokio::test]
-async fn the_configuration_of_the_team_page_works() {
-    let blocks = team_page();
-    assert!(blocks.len() >= 4);
-    for block in &blocks {
-        assert_eq!(config(block).errors, [], "{block}");
-    }
-    let answer = |name: &'static str| Tool::new(name).handler(move || name);
-    let notes = Far::with(Server::new("notes").tool(answer("read_file")).tool(answer("write_file"))).await;
-    let sql = Tool::new("query").handler(|Query { sql }: Query| sql);
-    let database = Far::with(Server::new("database").tool(sql)).await;
-    let issuer = Issuer::new("auth-team");
-    let (keys, log) = (issuer.folder.path().join("keys.json"), issuer.folder.path().join("audit.jsonl"));
-    // The servers, the keys and the log of this test take the place of those of the page.
-    let mut text = blocks.last().unwrap().clone();
-    for (written, here) in [
-        ("command = \"bowline\"\nargs = [\"serve\", \"files\"", format!("url = \"{}\"\n#", notes.url)),
-        ("command = \"bowline\"\nargs = [\"serve\", \"database\"", format!("url = \"{}\"\n#", database.url)),
-        ("scopes = [\"mcp\"]", format!("scopes = [\"mcp\"]\njwks_file = {:?}", keys.to_str().unwrap())),
-        ("\"/var/log/bowline/audit.jsonl\"", format!("{:?}", log.to_str().unwrap())),
-    ] {
-        assert!(text.contains(written), "{written}");
-        text = text.replacen(written, &here, 1);
-    }
-    let gateway = build(&text);
-    assert_eq!(gateway.problems(), []);
-    let request = |uri: &str| post(None).uri(uri.to_owned());
-    let endpoint = gateway.http().unwrap();
-    let check = async |claims: Value, tool: &str, arguments: Value, expected: &str| {
-        let token = issuer.token(&claims);
-        let told = {
-            let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-                "name": tool, "arguments": arguments, "_meta": {
-                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                    "io.modelcontextprotocol/clientCapabilities": {} } } });
-            let request = request("http://mcp.example.com/mcp")
-                .header("authorization", format!("Bearer {token}"))
-                .header("mcp-protocol-version", "2026-07-28")
-                .header("mcp-method", "tools/call")
-                .header("mcp-name", tool)
-                .header("host", "mcp.example.com");
-            let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
-            let body = endpoint.respond(request).await.into_body().collect().await.unwrap().to_bytes();
-            serde_json::from_slice::<Value>(&body).unwrap()
-        };
-        let text = told["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{told}"));
-        assert!(text.contains(expected), "{claims} {tool}: {told}");
-    };
-    let reader = || json!({ "scope": "mcp notes:read" });
-    check(reader(), "notes__read_file", json!({}), "read_file").await;
-    check(reader(), "notes__write_file", json!({}), "Log in with the scope `notes:write`.").await;
-    let writer = || json!({ "scope": "mcp notes:write" });
-    check(writer(), "notes__write_file", json!({}), "write_file").await;
-    check(writer(), "notes__read_file", json!({}), "read_file").await;
-    check(writer(), "database__query", json!({ "sql": "select 1" }), "Ask for the group").await;
-    let operator = || json!({ "groups": ["operators"] });
-    check(operator(), "database__query", json!({ "sql": "select 1" }), "select 1").await;
-    let salaries = json!({ "sql": "select * from salaries" });
-    check(operator(), "database__query", salaries, "Do not query salaries.").await;
-    gateway.host().guard().audit().unwrap().flush();
-    let log = std::fs::read_to_string(log).unwrap();
-    assert_eq!(log.lines().filter(|line| line.contains(r#""event":"decision""#)).count(), 7, "{log}");
-    assert!(log.lines().all(|line| line.contains(r#""principal":"ada""#)), "{log}");
-    gateway.close().await;
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Query {
-    sql: String,
 }
