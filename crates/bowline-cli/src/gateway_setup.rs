@@ -186,7 +186,7 @@ impl GatewaySetup {
     /// Returns a warning for each server that needs approval.
     pub(crate) fn unapproved(&self) -> Vec<String> {
         let entries = self.gateway.status().into_iter();
-        let warnings = entries.filter_map(|EntryStatus { name, state: standing, .. }| match standing {
+        let warnings = entries.filter_map(|EntryStatus { name, state, .. }| match state {
             EntryState::NeedsApproval(candidate) => Some(format!(
                 "{}: server `{name}` is defined by the project and needs your approval; run `bowline up` in a terminal to approve it",
                 candidate.origin(),

@@ -133,7 +133,7 @@ fn after(now: Instant, duration: Duration) -> Instant {
 mod tests {
     use super::*;
 
-    const PATIENCE: Timeouts = Timeouts { silence: Duration::from_secs(10), total: Duration::from_secs(25) };
+    const TIMEOUTS: Timeouts = Timeouts { silence: Duration::from_secs(10), total: Duration::from_secs(25) };
 
     #[test]
     fn ids_are_never_used_twice() {
@@ -147,7 +147,7 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut pending = Pending::default();
-        pending.insert(Id::Number(1), "call", PATIENCE, start);
+        pending.insert(Id::Number(1), "call", TIMEOUTS, start);
         assert!(pending.expire(at(9)).is_empty());
         pending.touch(&Id::Number(1), at(9));
         assert!(pending.expire(at(18)).is_empty());
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn exactly_one_settles_a_request() {
         let mut pending = Pending::default();
-        pending.insert(Id::Number(1), (), PATIENCE, Instant::now());
+        pending.insert(Id::Number(1), (), TIMEOUTS, Instant::now());
         assert!(pending.take(&Id::Number(1)).is_some());
         assert!(pending.take(&Id::Number(1)).is_none());
         assert!(pending.take(&Id::Number(2)).is_none());

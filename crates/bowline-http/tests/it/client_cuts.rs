@@ -81,7 +81,7 @@ async fn a_modern_reply_cut_at_any_byte_settles() {
 #[tokio::test]
 async fn a_legacy_reply_cut_at_any_byte_settles() {
     for form in FORMS {
-        let (client, peer, _standing) = crate::client_peer::legacy(Client::builder(), "2025-11-25").await;
+        let (client, peer, _get_stream) = crate::client_peer::legacy(Client::builder(), "2025-11-25").await;
         cut_everywhere(client, peer, form, true).await;
     }
 }

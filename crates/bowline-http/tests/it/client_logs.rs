@@ -30,7 +30,7 @@ async fn session_ids_are_not_logged() {
         .header("X-Key", "key-nobody-knows")
         .authorize(|_| async { Ok(Some("Bearer token-nobody-knows".into())) });
     let opening = peer.open_legacy("2025-11-25", "session-nobody-knows");
-    let (client, (initialize, _, _standing)) = tokio::join!(Client::connect(target), opening);
+    let (client, (initialize, _, _get_stream)) = tokio::join!(Client::connect(target), opening);
     let client = client.unwrap();
     assert_eq!(initialize.header("authorization"), Some("Bearer token-nobody-knows"));
     let (called, ()) = tokio::join!(client.call("t", ()), async {

@@ -108,7 +108,7 @@ impl Peer {
     }
 
     /// Answers the opening as a server with sessions. Gives what came of `initialize`, `notifications/initialized` and
-    /// the standing stream, which is open.
+    /// the GET stream, which is open.
     pub(crate) async fn open_legacy(&mut self, revision: &str, session: &str) -> (Asked, Asked, Events) {
         let mut opening = self.next().await;
         if opening.body["method"] == "server/discover" {
@@ -121,8 +121,8 @@ impl Peer {
         let initialized = self.post("notifications/initialized").await;
         let seen = initialized.seen();
         initialized.accepted().await;
-        let standing = self.verb("GET").await.events(&[]).await;
-        (initialize, seen, standing)
+        let get_stream = self.verb("GET").await.events(&[]).await;
+        (initialize, seen, get_stream)
     }
 }
 
@@ -313,10 +313,11 @@ pub(crate) async fn modern(builder: ClientBuilder, capabilities: Value) -> (Clie
     (client.unwrap(), peer)
 }
 
-/// A client and a server with sessions, and its standing stream.
+/// A client and a server with sessions, and its GET stream.
 pub(crate) async fn legacy(builder: ClientBuilder, revision: &str) -> (Client, Peer, Events) {
     let mut peer = Peer::new().await;
     let target = peer.target();
-    let (client, (_, _, standing)) = tokio::join!(builder.connect(target), peer.open_legacy(revision, "s-1"));
-    (client.unwrap(), peer, standing)
+    let (client, (_, _, get_stream)) =
+        tokio::join!(builder.connect(target), peer.open_legacy(revision, "s-1"));
+    (client.unwrap(), peer, get_stream)
 }

@@ -73,7 +73,7 @@ async fn answered(peer: &mut Peer, id: u64, root: &str) {
 async fn each_question_belongs_to_the_call_of_its_stream() {
     for revision in REVISIONS {
         let (builder, mut heard) = relaying();
-        let (client, mut peer, mut standing) = legacy(builder, revision).await;
+        let (client, mut peer, mut get_stream) = legacy(builder, revision).await;
         let calls = async { tokio::join!(call(&client, 1), call(&client, 2)) };
         let (results, ()) = tokio::join!(calls, async {
             let (mut first, mut second) = two_streams(&mut peer).await;
@@ -88,8 +88,8 @@ async fn each_question_belongs_to_the_call_of_its_stream() {
             assert_eq!(heard.recv().await.unwrap(), (Some(1), json!("one")));
             second.message(&log("two")).await;
             assert_eq!(heard.recv().await.unwrap(), (Some(2), json!("two")));
-            // On the standing stream it may be about either.
-            standing.message(&question(30)).await;
+            // On the GET stream it may be about either.
+            get_stream.message(&question(30)).await;
             answered(&mut peer, 30, "file:///0").await;
             assert_eq!(heard.recv().await.unwrap().0, None);
             first.result(&text("done")).await;
@@ -103,12 +103,12 @@ async fn each_question_belongs_to_the_call_of_its_stream() {
 async fn on_the_session_stream_a_question_has_no_call() {
     for revision in REVISIONS {
         let (builder, mut heard) = relaying();
-        let (client, mut peer, mut standing) = legacy(builder, revision).await;
+        let (client, mut peer, mut get_stream) = legacy(builder, revision).await;
         let (result, ()) = tokio::join!(call(&client, 1), async {
             let asked = peer.post("tools/call").await;
-            standing.message(&question(10)).await;
+            get_stream.message(&question(10)).await;
             answered(&mut peer, 10, "file:///0").await;
-            standing.message(&log("one")).await;
+            get_stream.message(&log("one")).await;
             assert_eq!(heard.recv().await.unwrap(), (None, json!("roots/list")), "{revision}");
             assert_eq!(heard.recv().await.unwrap(), (None, json!("one")), "{revision}");
             asked.result(&text("done")).await;
@@ -121,7 +121,7 @@ async fn on_the_session_stream_a_question_has_no_call() {
 async fn a_resumed_stream_still_belongs_to_its_call() {
     for revision in REVISIONS {
         let (builder, mut heard) = relaying();
-        let (client, mut peer, _standing) = legacy(builder, revision).await;
+        let (client, mut peer, _get_stream) = legacy(builder, revision).await;
         let calls = async { tokio::join!(call(&client, 1), call(&client, 2)) };
         let (results, ()) = tokio::join!(calls, async {
             let (first, mut second) = two_streams(&mut peer).await;
@@ -191,8 +191,8 @@ async fn on_the_2024_11_05_stream_a_question_has_no_call() {
 #[tokio::test]
 async fn a_relayed_call_is_not_repeated_when_its_session_has_ended_but_a_list_is() {
     let (builder, _heard) = relaying();
-    let (client, mut peer, _standing) = legacy(builder, "2025-11-25").await;
-    let (called, _standing) = tokio::join!(call(&client, 1), async {
+    let (client, mut peer, _get_stream) = legacy(builder, "2025-11-25").await;
+    let (called, _get_stream) = tokio::join!(call(&client, 1), async {
         peer.post("tools/call").await.status(404, "text/plain", "session not found").await;
         peer.open_legacy("2025-11-25", "s-2").await.2
     });
@@ -200,13 +200,13 @@ async fn a_relayed_call_is_not_repeated_when_its_session_has_ended_but_a_list_is
     assert!(peer.unseen().is_empty(), "{:?}", peer.unseen());
     let list = client.relay(Method::ListTools, RawJson::empty_object(), RelayWith::default());
     let page = json!({ "tools": [], "later": 1 });
-    let (listed, _standing) = tokio::join!(list, async {
+    let (listed, _get_stream) = tokio::join!(list, async {
         peer.post("tools/list").await.status(404, "text/plain", "session not found").await;
-        let (_, _, standing) = peer.open_legacy("2025-11-25", "s-3").await;
+        let (_, _, get_stream) = peer.open_legacy("2025-11-25", "s-3").await;
         let asked = peer.post("tools/list").await;
         assert_eq!(asked.header("mcp-session-id"), Some("s-3"));
         asked.result(&page).await;
-        standing
+        get_stream
     });
     let Relayed::Complete(listed) = listed.unwrap() else { panic!("expected a list") };
     assert_eq!(listed.to_value().unwrap(), page);

@@ -27,14 +27,14 @@ async fn every_request_names_its_session_and_revision() {
         let mut peer = Peer::new().await;
         let target = peer.target();
         let opening = peer.open_legacy(revision, "se$$ion~1");
-        let (client, (initialize, initialized, standing)) = tokio::join!(Client::connect(target), opening);
+        let (client, (initialize, initialized, get_stream)) = tokio::join!(Client::connect(target), opening);
         let client = client.unwrap();
         assert_eq!(initialize.header("mcp-session-id"), None);
         assert_eq!(initialize.header("mcp-protocol-version"), None);
         look_at(&initialized, "se$$ion~1", revision);
-        look_at(&standing.asked, "se$$ion~1", revision);
-        assert_eq!(standing.asked.header("accept"), Some("text/event-stream"));
-        assert_eq!(standing.asked.header("last-event-id"), None);
+        look_at(&get_stream.asked, "se$$ion~1", revision);
+        assert_eq!(get_stream.asked.header("accept"), Some("text/event-stream"));
+        assert_eq!(get_stream.asked.header("last-event-id"), None);
         let (called, ()) = tokio::join!(client.call("t", ()), async {
             let asked = peer.post("tools/call").await;
             look_at(&asked, "se$$ion~1", revision);
@@ -48,13 +48,13 @@ async fn every_request_names_its_session_and_revision() {
             // A server need not let its clients end sessions.
             asked.status(405, "text/plain", "no").await;
         });
-        standing.closed().await;
+        get_stream.closed().await;
         assert!(peer.unseen().is_empty(), "{:?}", peer.unseen());
     }
 }
 
 #[tokio::test]
-async fn a_server_without_sessions_or_standing_stream_is_served_as_well() {
+async fn a_server_without_sessions_or_get_stream_is_served_as_well() {
     let mut peer = Peer::new().await;
     let target = peer.target();
     let (client, ()) = tokio::join!(Client::connect(target), async {
@@ -92,7 +92,7 @@ async fn event(events: &mut Events, id: &str, message: &Value) {
 async fn a_broken_stream_is_resumed_without_duplicates() {
     // proves: HTTP-32, HTTP-34, HTTP-44, HTTP-49, HTTP-50
     for revision in REVISIONS {
-        let (client, mut peer, _standing) = legacy(Client::builder(), revision).await;
+        let (client, mut peer, _get_stream) = legacy(Client::builder(), revision).await;
         let steps: Arc<Mutex<Vec<String>>> = Arc::default();
         let received = Arc::clone(&steps);
         let call = client
@@ -134,7 +134,7 @@ async fn a_broken_stream_is_resumed_without_duplicates() {
 #[tokio::test]
 async fn a_server_can_ask_for_more_time() {
     // proves: HTTP-36
-    let (client, mut peer, _standing) = legacy(Client::builder(), "2025-11-25").await;
+    let (client, mut peer, _get_stream) = legacy(Client::builder(), "2025-11-25").await;
     let mut waiting = Box::pin(client.call("later", ()));
     tokio::select! {
         _ = &mut waiting => panic!("it has no answer yet"),
@@ -164,7 +164,7 @@ async fn a_server_can_ask_for_more_time() {
 
 #[tokio::test]
 async fn a_stream_that_cannot_be_resumed_fails_its_request_alone() {
-    let (client, mut peer, _standing) = legacy(Client::builder(), "2025-11-25").await;
+    let (client, mut peer, _get_stream) = legacy(Client::builder(), "2025-11-25").await;
     // Without ids there is nothing to come back to.
     let (called, id) = tokio::join!(client.call("t", ()), async {
         let asked = peer.post("tools/call").await;
@@ -210,10 +210,10 @@ async fn the_session_stream_is_kept_open() {
     let received = Arc::new(tokio::sync::Semaphore::new(0));
     let notified = Arc::clone(&received);
     let builder = Client::builder().on_notification(move |_| notified.add_permits(1));
-    let (_client, mut peer, mut standing) = legacy(builder, "2025-06-18").await;
-    event(&mut standing, "s-1", &changed).await;
+    let (_client, mut peer, mut get_stream) = legacy(builder, "2025-06-18").await;
+    event(&mut get_stream, "s-1", &changed).await;
     received.acquire().await.unwrap().forget();
-    drop(standing);
+    drop(get_stream);
     let back = peer.verb("GET").await;
     assert_eq!(back.header("last-event-id"), Some("s-1"));
     // What followed is no longer kept: then the stream begins anew.
@@ -221,10 +221,10 @@ async fn the_session_stream_is_kept_open() {
     let back = peer.verb("GET").await;
     assert_eq!(back.header("last-event-id"), None);
     look_at(&back, "s-1", "2025-06-18");
-    let mut standing = back.events(&[]).await;
-    event(&mut standing, "s-9", &changed).await;
+    let mut get_stream = back.events(&[]).await;
+    event(&mut get_stream, "s-9", &changed).await;
     received.acquire().await.unwrap().forget();
-    drop(standing);
+    drop(get_stream);
     for _ in 0..2 {
         let back = peer.verb("GET").await;
         assert_eq!(back.header("last-event-id"), Some("s-9"));
@@ -234,14 +234,14 @@ async fn the_session_stream_is_kept_open() {
 
 #[tokio::test]
 async fn a_session_that_ends_during_its_stream_is_reopened() {
-    let (client, mut peer, mut standing) = legacy(Client::builder(), "2025-06-18").await;
-    standing.write("id: 1\ndata:\n\n").await;
-    drop(standing);
+    let (client, mut peer, mut get_stream) = legacy(Client::builder(), "2025-06-18").await;
+    get_stream.write("id: 1\ndata:\n\n").await;
+    drop(get_stream);
     let resumed = peer.verb("GET").await;
     assert_eq!(resumed.header("last-event-id"), Some("1"));
     resumed.status(404, "text/plain", "").await;
     peer.verb("GET").await.status(404, "text/plain", "").await;
-    let (initialize, _, _standing) = peer.open_legacy("2025-06-18", "s-2").await;
+    let (initialize, _, _get_stream) = peer.open_legacy("2025-06-18", "s-2").await;
     assert_eq!(initialize.body["method"], "initialize");
     let (called, ()) = tokio::join!(client.call("t", ()), async {
         let asked = peer.post("tools/call").await;
@@ -254,12 +254,12 @@ async fn a_session_that_ends_during_its_stream_is_reopened() {
 #[tokio::test]
 async fn an_expired_session_is_reopened_and_no_call_runs_twice() {
     // proves: HTTP-60
-    let (client, mut peer, _standing) = legacy(Client::builder(), "2025-11-25").await;
+    let (client, mut peer, _get_stream) = legacy(Client::builder(), "2025-11-25").await;
     let (ok, ()) = tokio::join!(client.call("t", ()), async {
         peer.post("tools/call").await.result(&text("ok")).await;
     });
     ok.unwrap();
-    let (called, (initialize, _, _standing)) = tokio::join!(client.call("delete", ()), async {
+    let (called, (initialize, _, _get_stream)) = tokio::join!(client.call("delete", ()), async {
         peer.post("tools/call").await.status(404, "text/plain", "session not found").await;
         peer.open_legacy("2025-11-25", "s-2").await
     });
@@ -282,21 +282,21 @@ async fn an_expired_session_is_reopened_and_no_call_runs_twice() {
 
 #[tokio::test]
 async fn a_request_that_changes_nothing_survives_the_end_of_its_session() {
-    let (client, mut peer, _standing) = legacy(Client::builder(), "2025-06-18").await;
+    let (client, mut peer, _get_stream) = legacy(Client::builder(), "2025-06-18").await;
     let page = json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] });
-    let (tools, _standing) = tokio::join!(client.tools(), async {
+    let (tools, _get_stream) = tokio::join!(client.tools(), async {
         peer.post("tools/list").await.status(404, "application/json", "{}").await;
-        let (_, _, standing) = peer.open_legacy("2025-06-18", "s-2").await;
+        let (_, _, get_stream) = peer.open_legacy("2025-06-18", "s-2").await;
         let asked = peer.post("tools/list").await;
         look_at(&asked, "s-2", "2025-06-18");
         asked.result(&page).await;
-        standing
+        get_stream
     });
     assert_eq!(tools.unwrap()[0].name, "t");
     // Once: a server that forgets its sessions again and again is not asked for ever.
     let (tools, ()) = tokio::join!(client.tools(), async {
         peer.post("tools/list").await.status(404, "application/json", "{}").await;
-        let (_, _, _standing) = peer.open_legacy("2025-06-18", "s-3").await;
+        let (_, _, _get_stream) = peer.open_legacy("2025-06-18", "s-3").await;
         peer.post("tools/list").await.status(404, "application/json", "{}").await;
     });
     assert!(tools.unwrap_err().is_expired());
@@ -305,7 +305,7 @@ async fn a_request_that_changes_nothing_survives_the_end_of_its_session() {
 #[tokio::test]
 async fn requests_of_the_server_are_answered_by_a_post() {
     let builder = Client::builder().on_ask(|_| async { Answer::accept(json!({ "name": "Ada" })) });
-    let (client, mut peer, mut standing) = legacy(builder, "2025-06-18").await;
+    let (client, mut peer, mut get_stream) = legacy(builder, "2025-06-18").await;
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
         "params": { "message": "Who?", "requestedSchema": schema } });
@@ -320,7 +320,7 @@ async fn requests_of_the_server_are_answered_by_a_post() {
         events.result(&text("hello")).await;
     });
     assert_eq!(called.unwrap().text(), "hello");
-    standing.message(&json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" })).await;
+    get_stream.message(&json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" })).await;
     let pong = peer.response().await;
     assert_eq!(pong.body, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
     pong.accepted().await;
@@ -329,7 +329,7 @@ async fn requests_of_the_server_are_answered_by_a_post() {
 #[tokio::test]
 async fn messages_without_a_response_are_resent_when_the_connection_breaks() {
     let builder = Client::builder().on_ask(|_| async { Answer::accept(json!({})) });
-    let (client, mut peer, _standing) = legacy(builder, "2025-11-25").await;
+    let (client, mut peer, _get_stream) = legacy(builder, "2025-11-25").await;
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
         "params": { "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } } });
     let (called, ()) = tokio::join!(client.call("greet", ()), async {
@@ -355,7 +355,7 @@ async fn messages_without_a_response_are_resent_when_the_connection_breaks() {
 async fn an_abandoned_request_sends_a_cancellation() {
     // proves: HTTP-29
     for revision in REVISIONS {
-        let (client, mut peer, _standing) = legacy(Client::builder(), revision).await;
+        let (client, mut peer, _get_stream) = legacy(Client::builder(), revision).await;
         let mut call = Box::pin(client.call("slow", ()));
         let asked = tokio::select! {
             _ = &mut call => panic!("it has no answer yet"),

@@ -333,7 +333,7 @@ async fn unrelated_messages_are_sent_on_the_session_stream_once() {
     let (id, changed) = old.message().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
     let mut new = session.get(id.as_deref()).await;
-    // The response to a request is no business of the standing stream.
+    // The response to a request is not sent on the GET stream.
     assert_eq!(session.call(5, "now").await.json().await["id"], 5);
     registry.add_tool(Tool::new("late").handler(|| "ok")).unwrap();
     let (_, changed) = new.message().await.unwrap();
@@ -345,12 +345,12 @@ async fn unrelated_messages_are_sent_on_the_session_stream_once() {
 async fn the_session_stream_does_not_delay_closing() {
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-06-18").await;
-    let mut standing = session.get(None).await;
+    let mut get_stream = session.get(None).await;
     let ending = async {
         tokio::task::yield_now().await;
         endpoint.end();
     };
-    let reading = tokio::time::timeout(Duration::from_secs(60), standing.message());
+    let reading = tokio::time::timeout(Duration::from_secs(60), get_stream.message());
     assert_eq!(tokio::join!(reading, ending).0, Ok(None));
 }
 
@@ -392,8 +392,8 @@ async fn a_session_that_expires_ends_its_stream() {
     // proves: HTTP-26
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-11-25").await;
-    let mut standing = session.get(None).await;
-    let ended = tokio::time::timeout(Duration::from_secs(25 * 3600), standing.message()).await;
+    let mut get_stream = session.get(None).await;
+    let ended = tokio::time::timeout(Duration::from_secs(25 * 3600), get_stream.message()).await;
     assert_eq!(ended, Ok(None), "the stream ends with its session after a day");
     assert_eq!(session.call(1, "now").await.status, StatusCode::NOT_FOUND);
 }

@@ -410,17 +410,17 @@ async fn subscriptions_and_levels_are_known_to_every_process() {
     let client = pair.open().await;
     let reply = client.request(&pair.nodes[0], 1, "resources/subscribe", json!({ "uri": "note:///a" })).await;
     assert_eq!(reply.json().await["result"], json!({}));
-    let mut standing = client.get(&pair.nodes[1], None).await;
-    assert!(standing.is_stream());
-    standing.event().await.unwrap();
+    let mut get_stream = client.get(&pair.nodes[1], None).await;
+    assert!(get_stream.is_stream());
+    get_stream.event().await.unwrap();
     // A change at the other process is notified on the one stream of the session.
     pair.registries[0].resource_updated("note:///a");
-    let (_, message) = standing.message().await.unwrap();
+    let (_, message) = get_stream.message().await.unwrap();
     assert_eq!(message["method"], "notifications/resources/updated");
     // A newer stream at another process takes over.
     let mut newer = client.get(&pair.nodes[0], None).await;
     newer.event().await.unwrap();
-    assert!(standing.message().await.is_none());
+    assert!(get_stream.message().await.is_none());
     pair.registries[1].resource_updated("note:///a");
     assert_eq!(newer.message().await.unwrap().1["method"], "notifications/resources/updated");
     // Unsubscribed at one process, it is quiet at the other.

@@ -66,8 +66,8 @@ impl State {
 /// Returns the rows of a gateway by name: configured servers and in-process servers.
 pub(super) fn rows(gateway: &Gateway) -> Vec<Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for EntryStatus { name, state: standing, instances, .. } in gateway.status() {
-        let row = row(&name, Some(&standing), &instances);
+    for EntryStatus { name, state, instances, .. } in gateway.status() {
+        let row = row(&name, Some(&state), &instances);
         rows.insert(name, row);
     }
     let running = gateway.host().status();
@@ -78,7 +78,7 @@ pub(super) fn rows(gateway: &Gateway) -> Vec<Row> {
     rows.into_values().collect()
 }
 
-fn row(name: &str, standing: Option<&EntryState>, instances: &[UpstreamStatus]) -> Row {
+fn row(name: &str, entry: Option<&EntryState>, instances: &[UpstreamStatus]) -> Row {
     let health = || {
         let of = |wanted: fn(&Health) -> bool| instances.iter().find(|status| wanted(&status.health));
         // Show the best instance: the next caller uses it.
@@ -94,7 +94,7 @@ fn row(name: &str, standing: Option<&EntryState>, instances: &[UpstreamStatus]) 
             Health::Failed(reason) => State::Failed(reason.clone()),
         }
     };
-    let state = match standing {
+    let state = match entry {
         Some(EntryState::Disabled) => State::Disabled,
         Some(EntryState::NeedsApproval(_)) => State::NeedsApproval,
         Some(EntryState::Broken(reason)) => State::Broken(reason.clone()),

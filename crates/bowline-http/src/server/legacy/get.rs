@@ -19,9 +19,9 @@ pub(in crate::server) async fn get(
     time: Option<Duration>,
 ) -> Response<Body> {
     let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_event_id));
-    let standing = Arc::clone(&session.get_stream.name);
+    let get_stream = Arc::clone(&session.get_stream.name);
     let (name, after) = match last {
-        None => (&*standing, None),
+        None => (&*get_stream, None),
         Some(Some((stream, event))) => (stream, Some(event)),
         Some(None) => {
             return reply::refusal(StatusCode::BAD_REQUEST, "unknown `Last-Event-ID`");
@@ -32,19 +32,19 @@ pub(in crate::server) async fn get(
     let mut guard = None;
     #[cfg(feature = "store")]
     if let Some(stored) = session.as_stored() {
-        let is_standing = name.ends_with(".0");
+        let is_get_stream = name.ends_with(".0");
         // Another process runs the call, or the store has events that it has not confirmed to this one.
         let last = after.unwrap_or_default();
-        if !is_standing && session.stream(name).is_none_or(|stream| !stream.goes_on_after(last)) {
+        if !is_get_stream && session.stream(name).is_none_or(|stream| !stream.goes_on_after(last)) {
             return match stored.follow(shared, session, name, after.unwrap_or_default()).await {
                 Ok(Some(reader)) => reply::stream(Body::session(within(reader, time))),
                 Ok(None) => lost(),
                 Err(response) => *response,
             };
         }
-        if is_standing {
-            match stored.take_standing(shared, session, name, after).await {
-                Ok(standing) => guard = Some(standing),
+        if is_get_stream {
+            match stored.take_get_stream(shared, session, name, after).await {
+                Ok(get_stream) => guard = Some(get_stream),
                 Err(response) => return *response,
             }
         }
@@ -52,8 +52,8 @@ pub(in crate::server) async fn get(
     #[cfg(feature = "store")]
     let (name, after) = match &guard {
         // Another process had the stream; what the client has not seen of it comes first.
-        Some(standing) if *name != *session.get_stream.name => {
-            (&*session.get_stream.name, Some(standing.starts_after))
+        Some(get_stream) if *name != *session.get_stream.name => {
+            (&*session.get_stream.name, Some(get_stream.starts_after))
         }
         Some(_) | None => (name, after),
     };
@@ -70,9 +70,9 @@ pub(in crate::server) async fn get(
         reader = reader.until(shared.ending());
     }
     #[cfg(feature = "store")]
-    if let Some(mut standing) = guard {
-        let missed = std::mem::take(&mut standing.missed);
-        reader = reader.guarded(standing);
+    if let Some(mut get_stream) = guard {
+        let missed = std::mem::take(&mut get_stream.missed);
+        reader = reader.guarded(get_stream);
         if !missed.is_empty() {
             return reply::stream(Body::session(reader.opening(missed.into())));
         }

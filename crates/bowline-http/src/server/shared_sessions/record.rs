@@ -16,8 +16,8 @@ pub(super) struct SessionRecord {
     pub(super) owner: String,
     /// Seconds since the epoch.
     pub(super) created: u64,
-    /// The copy that serves the standing stream.
-    pub(super) standing: Option<String>,
+    /// The copy that serves the GET stream.
+    pub(super) get_stream: Option<String>,
     pub(super) state: SessionState,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Display for Unreadable {
 
 impl SessionRecord {
     pub(super) fn new(principal: Option<&str>, created: u64, state: SessionState) -> Self {
-        Self { format: FORMAT, owner: owner(principal), created, standing: None, state }
+        Self { format: FORMAT, owner: owner(principal), created, get_stream: None, state }
     }
 
     pub(super) fn read(value: &[u8]) -> Result<Self, Unreadable> {

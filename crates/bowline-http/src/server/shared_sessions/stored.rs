@@ -114,9 +114,9 @@ impl Stored {
     }
 
     fn apply_record(&self, session: &Session, record: SessionRecord, version: Version) {
-        let (standing, state) = (record.standing.clone(), record.state.clone());
+        let (get_stream, state) = (record.get_stream.clone(), record.state.clone());
         let mut known = self.known();
-        let before = known.found.replace((record, version)).and_then(|(before, _)| before.standing);
+        let before = known.found.replace((record, version)).and_then(|(before, _)| before.get_stream);
         known.checked = Some(Instant::now());
         // A change that is not stored yet is merged when it is.
         let is_stored = known.changes == session.conversation.changes();
@@ -125,10 +125,10 @@ impl Stored {
             session.conversation.restore(&state, None);
         }
         let is_mine = |holder: &Option<String>| holder.as_deref() == Some(&*self.prefix);
-        if is_mine(&before) && standing.is_some() && !is_mine(&standing) {
+        if is_mine(&before) && get_stream.is_some() && !is_mine(&get_stream) {
             session.get_stream.end_reader();
         }
-        if before.is_some() && !is_mine(&before) && standing.is_none() {
+        if before.is_some() && !is_mine(&before) && get_stream.is_none() {
             // The client was notified of everything so far by another process.
             session.conversation.forget_changes();
         }
@@ -311,17 +311,17 @@ impl Stored {
         Ok(reader.map(|reader| reader.guarded(Aborting(copy))))
     }
 
-    /// Makes this process serve the standing stream of the session.
-    pub(in crate::server) async fn take_standing(
+    /// Makes this process serve the GET stream of the session.
+    pub(in crate::server) async fn take_get_stream(
         &self,
         shared: &Arc<Shared>,
         session: &Arc<Session>,
         name: &str,
         after: Option<u64>,
-    ) -> Result<Standing, Refused> {
+    ) -> Result<GetStreamGuard, Refused> {
         let writing = self.writing.lock().await;
         let (Some(before), Some(state)) = (
-            self.known().found.as_ref().map(|(record, _)| record.standing.clone()),
+            self.known().found.as_ref().map(|(record, _)| record.get_stream.clone()),
             session.conversation.state(),
         ) else {
             return Err(Box::new(reply::no_session()));
@@ -329,7 +329,7 @@ impl Stored {
         if before.as_deref() != Some(&*self.prefix) {
             let principal = session.principal.as_deref();
             let taken = self
-                .write(shared, principal, &state, |record| record.standing = Some(self.prefix.to_string()))
+                .write(shared, principal, &state, |record| record.get_stream = Some(self.prefix.to_string()))
                 .await
                 .map_err(|error| unavailable(&error))?;
             if !taken {
@@ -366,34 +366,34 @@ impl Stored {
             }
         }
         let (session, shared) = (Arc::downgrade(session), Arc::downgrade(shared));
-        Ok(Standing { starts_after: stream.last(), missed, session, shared })
+        Ok(GetStreamGuard { starts_after: stream.last(), missed, session, shared })
     }
 
-    /// Says that no process serves the standing stream any more, if this one did.
-    async fn release_standing(&self, shared: &Shared, session: &Session) {
+    /// Records that no process serves the GET stream, if this one did.
+    async fn release_get_stream(&self, shared: &Shared, session: &Session) {
         let _writing = self.writing.lock().await;
         let is_mine = self
             .known()
             .found
             .as_ref()
-            .is_some_and(|(record, _)| record.standing.as_deref() == Some(&*self.prefix));
+            .is_some_and(|(record, _)| record.get_stream.as_deref() == Some(&*self.prefix));
         if let Some(state) = session.conversation.state().filter(|_| is_mine && !session.get_stream.is_read())
         {
             let release = |record: &mut SessionRecord| {
-                if record.standing.as_deref() == Some(&*self.prefix) {
-                    record.standing = None;
+                if record.get_stream.as_deref() == Some(&*self.prefix) {
+                    record.get_stream = None;
                 }
             };
             let released = self.write(shared, session.principal.as_deref(), &state, release).await;
             if let Err(error) = released {
-                tracing::debug!(%error, "a standing stream is not released");
+                tracing::debug!(%error, "a GET stream is not released");
             }
         }
     }
 }
 
-/// The standing stream of a session, served by this process.
-pub(in crate::server) struct Standing {
+/// The GET stream of a session, served by this process.
+pub(in crate::server) struct GetStreamGuard {
     /// Earlier events were served by another process.
     pub(in crate::server) starts_after: u64,
     /// What the client has not seen of the stream of another process.
@@ -402,7 +402,7 @@ pub(in crate::server) struct Standing {
     shared: Weak<Shared>,
 }
 
-impl Drop for Standing {
+impl Drop for GetStreamGuard {
     fn drop(&mut self) {
         let (Some(session), Some(shared)) = (self.session.upgrade(), self.shared.upgrade()) else { return };
         let Some(stored) = session.as_stored() else { return };
@@ -412,7 +412,7 @@ impl Drop for Standing {
         }
         node.spawn(async move {
             if let Some(stored) = session.as_stored() {
-                stored.release_standing(&shared, &session).await;
+                stored.release_get_stream(&shared, &session).await;
             }
         });
     }

@@ -18,7 +18,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 /// How long, and how many bytes of, events wait for a store that does not answer.
-const PATIENCE: (Duration, usize) = (Duration::from_secs(2), 1024 * 1024);
+const MAX_UNSTORED: (Duration, usize) = (Duration::from_secs(2), 1024 * 1024);
 
 /// How many records are read at once.
 const PAGE: usize = 32;
@@ -134,7 +134,7 @@ impl StreamLog {
                     Ok(None) | Err(_) => {}
                 },
             }
-            if started.elapsed() >= PATIENCE.0 || stream.staged_bytes() > PATIENCE.1 {
+            if started.elapsed() >= MAX_UNSTORED.0 || stream.staged_bytes() > MAX_UNSTORED.1 {
                 return Appended::Failed;
             }
             sleep(pause).await;
@@ -142,7 +142,7 @@ impl StreamLog {
         }
     }
 
-    /// Returns the events after `after` as they are sent, for a standing stream of another process; `None` if some are lost.
+    /// Returns the events after `after` as they are sent, for a GET stream of another process; `None` if some are lost.
     pub(super) async fn missed(&self, name: &str, after: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let (mut next, mut seen, mut out) = (after + 1, after == 0, Vec::new());
         let mut from = self.key(next.saturating_sub(MAX_BATCH.0 as u64 + 1))?;

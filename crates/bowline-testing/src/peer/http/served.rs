@@ -7,7 +7,7 @@ use std::{io, net::Ipv4Addr, time::Duration};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
 
 /// The time after which the server starts the reply to a silent call. The next request waits for that.
-const PATIENCE: Duration = Duration::from_millis(20);
+const STREAM_AFTER: Duration = Duration::from_millis(20);
 
 /// A server on a local socket.
 pub(in crate::peer) struct Served {
@@ -23,8 +23,11 @@ impl Served {
         listener.set_nonblocking(true)?;
         let to = listener.local_addr()?;
         let listener = TcpListener::from_std(listener)?;
-        let settings =
-            HttpOptions::new().path(ENDPOINT).sse_path(STREAM_2024).stream_after(PATIENCE).retry(PATIENCE);
+        let settings = HttpOptions::new()
+            .path(ENDPOINT)
+            .sse_path(STREAM_2024)
+            .stream_after(STREAM_AFTER)
+            .retry(STREAM_AFTER);
         let service = HttpService::with_options(handle, settings);
         let (stop, stopped) = oneshot::channel::<()>();
         let mut task = JoinSet::new();
