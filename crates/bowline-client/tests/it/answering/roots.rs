@@ -14,7 +14,7 @@ async fn a_root_that_cannot_be_read_is_not_listed() {
         // Permissions do not bind this user: the test runs again as one whom they do.
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         again
-            .args(["--exact", "answering::a_root_that_cannot_be_read_is_not_listed"])
+            .args(["--exact", "answering::roots::a_root_that_cannot_be_read_is_not_listed"])
             .uid(NOBODY)
             .gid(NOBODY);
         match again.current_dir(std::env::temp_dir()).output() {
