@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 #[data]
 struct Confirm {
-    /// Delete for good?
+    /// Delete it permanently?
     sure: bool,
 }
 

@@ -45,7 +45,7 @@
 //!
 //! #[data]
 //! struct Confirm {
-//!     /// Delete for good?
+//!     /// Delete it permanently?
 //!     sure: bool,
 //! }
 //!

@@ -19,7 +19,7 @@ struct Project {
 #[derive(Deserialize, JsonSchema)]
 #[serde(crate = "rmcp::serde")]
 struct Confirm {
-    /// Delete for good?
+    /// Delete it permanently?
     sure: bool,
 }
 
