@@ -100,7 +100,7 @@ impl InspectorSetup {
                 let ended = async move { drop(ended.await) };
                 let failed = |error: io::Error| {
                     let sentence = format!("cannot keep messages in `{}`: {error}", folder.display());
-                    Failure::new(Code::Failed, sentence).advise("name another folder with `--keep`")
+                    Failure::new(Code::Failed, sentence).advise("choose another directory with `--keep`")
                 };
                 Some(inspector.keep(folder, ended).map_err(failed)?)
             }
@@ -109,7 +109,7 @@ impl InspectorSetup {
         let keeping = keeping.map(|keeping| {
             tokio::spawn(async move {
                 if let Err(error) = keeping.await {
-                    tracing::warn!(%error, "messages are not kept any more");
+                    tracing::warn!(%error, "cannot save messages any more; `--keep` stops here");
                 }
             })
         });
@@ -122,7 +122,7 @@ impl InspectorSetup {
     }
 }
 
-/// Returns the options that a configuration gives a command.
+/// Returns the options of the inspector for a command and a configuration.
 fn options(mode: Mode, config: &InspectorConfig, is_attended: bool) -> InspectorOptions {
     let mut options = InspectorOptions::new(mode);
     env!("CARGO_PKG_VERSION").clone_into(&mut options.version);

@@ -111,7 +111,7 @@ impl RunningGateway {
 
     /// The gateway or server at a URL, if it belongs to this user.
     pub(crate) fn at_url(environment: &ProcessEnvironment, url: &str) -> Option<Self> {
-        // The path does not matter: whoever has the port is the process that wrote the file.
+        // The path does not matter: the process that has the port wrote the file.
         let origin = |url: &str| {
             let url = url.replacen("//localhost:", "//127.0.0.1:", 1);
             url.split('/').take(3).map(str::to_owned).collect::<Vec<_>>()

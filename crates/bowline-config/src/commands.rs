@@ -122,7 +122,7 @@ mod tests {
     use super::split_words;
 
     #[test]
-    fn words_are_split_like_in_a_shell_but_nothing_is_run() {
+    fn words_are_split_as_in_a_shell_but_nothing_is_run() {
         for (line, words) in [
             ("op read op://vault/item", vec!["op", "read", "op://vault/item"]),
             ("  a  'b c' \"d \\\"e\\\"\" f\\ g ''", vec!["a", "b c", "d \"e\"", "f g", ""]),

@@ -620,7 +620,7 @@ const RULES: &[Key] = &[
         "table of patterns",
         Default("{}"),
         "{ groups = \"ops\" }",
-        "Patterns for claims of the access token, by name or JSON pointer. Of a list, one item must match.",
+        "Patterns for claims of the access token, by name or JSON pointer. If a claim is a list, one item must match.",
     ),
     key(
         "arguments",
@@ -753,9 +753,15 @@ const STORE: &[Key] = &[
         TEXTS,
         Default("[]"),
         "[\"BOWLINE_KEY\"]",
-        "The environment variables that hold the keys. The first key seals, all open. All processes need the same keys; make one with `openssl rand -base64 32`.",
+        "The environment variables that hold the keys. The first key encrypts, all keys decrypt. All processes need the same keys; make one with `openssl rand -base64 32`.",
     ),
-    key("bus", TEXT, Nothing, "\"redis://cache\"", "The server that carries hints, if it is another one."),
+    key(
+        "bus",
+        TEXT,
+        Nothing,
+        "\"redis://cache\"",
+        "The URL of the server that delivers notifications between processes, if it is not the store itself.",
+    ),
 ];
 
 const SESSIONS: &[Key] = &[
@@ -764,7 +770,7 @@ const SESSIONS: &[Key] = &[
         "`process`, `sealed` or `store`",
         Default("\"process\""),
         "\"sealed\"",
-        "Where sessions of clients before 2026-07-28 are remembered: in the process that opened them, in their ids, or in the store.",
+        "Where sessions of clients before 2026-07-28 are stored: in the process that opened them, in their ids, or in the store.",
     ),
     key(
         "resume",
@@ -781,14 +787,14 @@ const INSPECTOR: &[Key] = &[
         SIZE,
         Nothing,
         "\"64MiB\"",
-        "How much of the latest messages is kept, between 1MiB and 4GiB; without it, 32MiB, and 128MiB in `bowline inspect`.",
+        "How much memory the latest messages may use, from 1MiB to 4GiB. Default: 32MiB; 128MiB in `bowline inspect`.",
     ),
     key(
         "bodies",
         FLAG,
         Nothing,
         "true",
-        "Whether the bodies of messages are kept; without it, yes, but not in `bowline gateway --inspector`, because they belong to the users of the gateway.",
+        "Whether message bodies are kept. Default: yes, except in `bowline gateway --inspector`, because they belong to the users of the gateway.",
     ),
     key(
         "control",
@@ -921,7 +927,7 @@ pub const SECTIONS: &[Section] = &[
     ),
     section(
         "[inspector]",
-        "The page that shows the host in a browser. Ignored in project files. Takes effect after a restart.",
+        "The inspector, a web interface of the host. Ignored in project files. Takes effect after a restart.",
         INSPECTOR,
     ),
     section(

@@ -276,7 +276,7 @@ impl Run<'_> {
             let path = absolute(written, context.environment.home(), &context.base());
             let is_own = |own: &Source| own.scope.is_own() && own.path == Path::new(&path);
             if !context.scope.is_own() && self.loader.sources.iter().any(is_own) {
-                // A file of the user keeps its scope, whoever includes it.
+                // A file of the user keeps its scope, no matter which file includes it.
                 continue;
             }
             let source = Source::new(path, context.scope);

@@ -56,7 +56,7 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Where state is kept that several processes share.
     pub store: StoreConfig,
-    /// Where sessions of legacy revisions are remembered.
+    /// Where sessions of legacy revisions are stored.
     pub sessions: SessionsConfig,
     /// The page that shows the host.
     pub inspector: InspectorConfig,

@@ -186,7 +186,7 @@ pub struct RuleConfig {
     pub scopes: Vec<Pattern>,
     /// Patterns for claims of the access token, by name or JSON pointer.
     pub claims: BTreeMap<String, Pattern>,
-    /// The reason, for whoever is refused or asked.
+    /// The reason that is shown to the person who is refused or asked.
     pub reason: Option<String>,
 }
 
@@ -306,7 +306,7 @@ pub struct StoreConfig {
     pub namespace: String,
     /// The environment variables that hold the keys: the first seals, all open.
     pub keys_env: Vec<String>,
-    /// The URL of the server that carries hints, if it is another one.
+    /// The URL of the server that delivers hints, if it is not the store itself.
     pub bus: Option<String>,
 }
 
@@ -390,7 +390,7 @@ pub struct InspectorConfig {
 pub struct DisclosureConfig {
     /// The mode.
     pub mode: DisclosureMode,
-    /// The estimated number of tokens from which on tools are searched, in automatic mode.
+    /// In automatic mode, tools are searched if their list has more than this estimated number of tokens.
     pub threshold_tokens: u64,
 }
 

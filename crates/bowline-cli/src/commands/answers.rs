@@ -1,4 +1,4 @@
-//! `bowline answers`: lists and revokes remembered approvals.
+//! `bowline answers`: lists and revokes stored answers.
 
 use crate::{
     context::Context,

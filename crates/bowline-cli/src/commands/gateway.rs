@@ -28,11 +28,11 @@ pub(crate) struct Arguments {
     /// Listen on this address instead of the configured one; with `--stdio`, serve HTTP as well
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     listen: Option<SocketAddr>,
-    /// Serve the inspector at 127.0.0.1; `bowline open` opens it. Bodies of messages are not kept unless `inspector.bodies` is set
+    /// Serve the inspector at 127.0.0.1; `bowline open` opens it. Message bodies are not kept unless `inspector.bodies` is set
     #[arg(long)]
     inspector: bool,
-    /// Keep all messages in this folder, with secrets masked; `bowline inspect FOLDER` shows them later
-    #[arg(long, value_name = "FOLDER", requires = "inspector")]
+    /// Save all messages to this directory, with secrets masked; `bowline inspect DIR` shows them later
+    #[arg(long, value_name = "DIR", requires = "inspector")]
     keep: Option<PathBuf>,
     /// Use this store instead of the configured one: `sqlite:PATH`, `postgres://…`, `redis://…` or `rediss://…`
     #[arg(long, value_name = "URL")]

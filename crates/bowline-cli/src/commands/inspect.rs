@@ -26,8 +26,8 @@ pub(crate) struct Arguments {
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
-    /// Keep all messages in this folder, with secrets masked; `bowline inspect FOLDER` shows them later
-    #[arg(long, value_name = "FOLDER")]
+    /// Save all messages to this directory, with secrets masked; `bowline inspect DIR` shows them later
+    #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     #[command(flatten)]
     log: LogArguments,
@@ -103,7 +103,7 @@ async fn show_folder(
     signals: &ShutdownSignals,
 ) -> Result<(), Failure> {
     if arguments.keep.is_some() {
-        return Err(Failure::misused("`--keep` needs a server; these messages are kept already"));
+        return Err(Failure::misused("`--keep` needs a server; these messages are already saved"));
     }
     let config = &context.environment.config().inspector;
     let setup = InspectorSetup::new(Mode::Folder, config, context.interactive()).await?;

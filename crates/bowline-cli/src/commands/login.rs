@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// Host of the redirect URI: `127.0.0.1` or `localhost`
     #[arg(long, value_name = "HOST", value_parser = callback_host)]
     callback_host: Option<CallbackHost>,
-    /// Bind the tokens to a key of this machine (DPoP), and fail if the authorization server cannot do it
+    /// Bind the tokens to a key that is created for this login (DPoP), and fail if the authorization server does not support it
     #[arg(long)]
     dpop: bool,
     /// Name of the account, if you have several at this server

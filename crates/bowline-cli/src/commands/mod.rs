@@ -59,7 +59,9 @@ pub(crate) enum Command {
     Up(up::Arguments),
     /// Run the gateway headless, over HTTP or stdio
     Gateway(gateway::Arguments),
-    /// Show a server in the browser: its tools, every message, what it asks
+    /// Inspect a server in the browser: its tools, messages and questions
+    ///
+    /// If TARGET is a directory that `--keep` wrote, shows the messages in it and starts no server.
     Inspect(inspect::Arguments),
     /// Open the inspector of your running gateway in the browser
     Open(open::Arguments),
@@ -69,7 +71,7 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     /// Show, check or import configuration
     Config(config::Arguments),
-    /// Show or replace the access token of your gateway
+    /// Show or replace the token of your gateway
     Token(token::Arguments),
     /// Log in to a server with OAuth
     Login(login::Arguments),
@@ -79,7 +81,7 @@ pub(crate) enum Command {
     Whoami(whoami::Arguments),
     /// List, compare and accept pinned tool definitions
     Pins(pins::Arguments),
-    /// List and revoke remembered approvals
+    /// List and revoke your stored answers
     Answers(answers::Arguments),
     /// Check the store that keeps tasks and sessions, or rotate its keys
     Store(store::Arguments),

@@ -18,7 +18,7 @@ use tokio::{
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The port of the gateway [default: 7337, or the one started last]
+    /// The port of the gateway [default: 7337 if a gateway runs there, otherwise the gateway started last]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Print the link instead of opening it; it works once
@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         context.screen.line(&link)?;
     }
     if grade == "view" {
-        context.screen.note("this link can look, not act; ask for control in the page and answer in the terminal of `bowline up`");
+        context.screen.note("this link is read-only; to run tools, ask for control in the page and confirm in the terminal of `bowline up`");
     }
     Ok(())
 }

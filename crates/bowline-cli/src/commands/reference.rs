@@ -47,7 +47,7 @@ const CODES: &str = "
 | 5 | The server returned a protocol error or violated the protocol. |
 | 6 | Timeout. |
 | 7 | Denied by the user or by a rule, a login is missing, or nobody could be asked. |
-| 8 | A check found problems: `doctor`, `replay`, `config check`, `pins diff`, `store check`. |
+| 8 | A check found problems: `doctor`, `replay`, `config check`, `pins diff`, `store check`, `store rekey`. |
 | 130 | Interrupted by Ctrl-C. |
 ";
 

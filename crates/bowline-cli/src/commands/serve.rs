@@ -31,8 +31,8 @@ const PATH: &str = "/mcp";
 pub(crate) struct Arguments {
     #[command(subcommand)]
     server: Builtin,
-    /// Serve HTTP on this address instead of stdio; the endpoint is `/mcp`, and `/sse` for 2024-11-05 clients; `/metrics` has numbers for
-    /// Prometheus
+    /// Serve HTTP on this address instead of stdio; the endpoint is `/mcp`, and `/sse` for 2024-11-05 clients; `/metrics` serves
+    /// Prometheus metrics
     #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     http: Option<SocketAddr>,
     /// Serve HTTP without requiring a token

@@ -22,35 +22,35 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check version, rights, settings and speed of a store
+    /// Check the version, permissions, settings and latency of a store
     ///
     /// Creates its tables if they are missing, writes a few records and removes them. Exits with 8 if the store cannot be used
-    /// as it is set up.
+    /// as configured.
     Check {
         /// `sqlite:PATH`, `postgres://…`, `redis://…` or `rediss://…` [default: the variable BOWLINE_STORE_URL]
         url: Option<String>,
-        /// The server that carries hints, if it is another one
+        /// The server that delivers notifications between processes, if it is not the store itself
         #[arg(long, value_name = "URL")]
         bus: Option<String>,
         /// The namespace
         #[arg(long, default_value = "default")]
         namespace: String,
     },
-    /// Seal all records again with the first key, after a rotation of keys
+    /// Encrypt all records again with the first key, after you added a key
     ///
-    /// Servers can use the store meanwhile, if they have all of the keys. Records that the first key has sealed are left alone, so
-    /// the command can be repeated. Exits with 8 if records are left that the first key cannot open.
+    /// Servers that have all of the keys can keep using the store. Records that are already encrypted with the first key are skipped,
+    /// so the command can be repeated. Exits with 8 if there are records that none of the keys can decrypt.
     Rekey {
         /// `sqlite:PATH`, `postgres://…`, `redis://…` or `rediss://…` [default: the variable BOWLINE_STORE_URL]
         url: Option<String>,
-        /// The variables that contain the keys, as in `store.keys_env`: the first key seals, all open; can be repeated
+        /// The variables that contain the keys, as in `store.keys_env`: the first key encrypts, all keys decrypt; can be repeated
         #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
         keys_env: Vec<String>,
         /// The namespace
         #[arg(long, default_value = "default")]
         namespace: String,
-        /// Go on where an interrupted run ended
-        #[arg(long, value_name = "PLACE")]
+        /// Continue an interrupted run at this position
+        #[arg(long, value_name = "POSITION")]
         after: Option<String>,
     },
 }
@@ -102,7 +102,7 @@ async fn rekey(store: &Store, after: Option<String>, context: &Context) -> Resul
         let page = store.rekey(after.as_deref(), PAGE).await.map_err(|error| {
             let failure = failed(error);
             match &after {
-                Some(after) => failure.advise(format!("go on with `--after {}`", visible(after))),
+                Some(after) => failure.advise(format!("continue with `--after {}`", visible(after))),
                 None => failure,
             }
         })?;
@@ -115,7 +115,7 @@ async fn rekey(store: &Store, after: Option<String>, context: &Context) -> Resul
         let read = sealed + current + unreadable + busy;
         if read >= shown + SHOW_EVERY {
             shown = read;
-            context.screen.note(&format!("{read} records read, {sealed} sealed again"));
+            context.screen.note(&format!("{read} records read, {sealed} encrypted again"));
         }
         match page.next {
             Some(next) => after = Some(next),
@@ -129,19 +129,19 @@ async fn rekey(store: &Store, after: Option<String>, context: &Context) -> Resul
         }))?;
     } else {
         screen.line(&format!(
-            "{sealed} records sealed again, {current} were sealed with the first key already"
+            "{sealed} records encrypted again, {current} were already encrypted with the first key"
         ))?;
         for key in &named {
-            screen.line(&format!("left alone: {}", visible(key)))?;
+            screen.line(&format!("not changed: {}", visible(key)))?;
         }
     }
     if unreadable > 0 {
-        let what = format!("{unreadable} records cannot be opened with these keys");
+        let what = format!("{unreadable} records cannot be decrypted with these keys");
         return Err(Failure::new(Code::Found, what)
             .advise("name the missing keys with `--keys-env`, or let the records expire"));
     }
     if busy > 0 {
-        let what = format!("{busy} records were changed again and again");
+        let what = format!("{busy} records were changed by servers each time they were read");
         return Err(Failure::new(Code::Found, what).advise("run the command again"));
     }
     Ok(())
@@ -164,7 +164,7 @@ async fn check(
     if worst == Some(Level::Error) {
         return Err(Failure {
             silent: true,
-            ..Failure::new(Code::Found, "the store cannot be used as it is set up")
+            ..Failure::new(Code::Found, "the store cannot be used as configured")
         });
     }
     Ok(())

@@ -75,7 +75,7 @@ fn a_store_is_sealed_again_with_a_new_key() {
     // An empty store has nothing to seal.
     let (text, code) = rekey(&["OLD"]);
     assert_eq!(code, Some(0), "{text}");
-    assert_eq!(text, "0 records sealed again, 0 were sealed with the first key already\n");
+    assert_eq!(text, "0 records encrypted again, 0 were already encrypted with the first key\n");
     // Records of a server, sealed with the old key.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let url = format!("sqlite:{}", place.path("here/state.db").display());
@@ -90,14 +90,14 @@ fn a_store_is_sealed_again_with_a_new_key() {
     });
     let (text, code) = rekey(&["NEW"]);
     assert_eq!(code, Some(8), "{text}");
-    assert!(text.contains("450 records cannot be opened with these keys"), "{text}");
-    assert_eq!(text.matches("left alone: r/").count(), 20, "{text}");
+    assert!(text.contains("450 records cannot be decrypted with these keys"), "{text}");
+    assert_eq!(text.matches("not changed: r/").count(), 20, "{text}");
     let (text, code) = rekey(&["NEW", "OLD"]);
     assert_eq!(code, Some(0), "{text}");
-    assert_eq!(text, "450 records sealed again, 0 were sealed with the first key already\n");
+    assert_eq!(text, "450 records encrypted again, 0 were already encrypted with the first key\n");
     let (text, code) = rekey(&["NEW"]);
     assert_eq!(code, Some(0), "{text}");
-    assert_eq!(text, "0 records sealed again, 450 were sealed with the first key already\n");
+    assert_eq!(text, "0 records encrypted again, 450 were already encrypted with the first key\n");
     for (name, expected) in [("NONE", "the variable `NONE` is not set"), ("SHORT", "key 1 is not 32 bytes")] {
         let (text, code) = rekey(&[name]);
         assert_eq!(code, Some(3), "{text}");

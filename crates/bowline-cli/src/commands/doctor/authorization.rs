@@ -78,7 +78,7 @@ pub(super) fn evaluate(facts: &AuthorizationFacts) -> Vec<Finding> {
             Ok(None) => add(
                 Level::Error,
                 "auth-server-metadata",
-                format!("{issuer} publishes no metadata of its authorization server"),
+                format!("{issuer} publishes no authorization server metadata"),
                 "publish RFC 8414 or OpenID metadata at the well-known URLs of the issuer, or name the right issuer in the metadata of the resource",
             ),
             Err(error) => add(

@@ -68,7 +68,7 @@ impl Checker for ServerChecks {
         server: String,
         watch: CheckWatch,
     ) -> BoxFuture<'static, Result<Vec<CheckFinding>, String>> {
-        // Read anew, because the gateway may have been reloaded.
+        // Read again, because the gateway may have been reloaded.
         let (context, servers) = (self.context.detached(), self.servers.clone());
         Box::pin(async move {
             let target = match servers {

@@ -52,8 +52,8 @@ pub(crate) struct Arguments {
     /// Open the inspector in the browser
     #[arg(long)]
     open: bool,
-    /// Keep all messages in this folder, with secrets masked; `bowline inspect FOLDER` shows them later
-    #[arg(long, value_name = "FOLDER", conflicts_with = "no_inspector")]
+    /// Save all messages to this directory, with secrets masked; `bowline inspect DIR` shows them later
+    #[arg(long, value_name = "DIR", conflicts_with = "no_inspector")]
     keep: Option<PathBuf>,
     /// Do not serve the inspector
     #[arg(long, conflicts_with = "open")]
