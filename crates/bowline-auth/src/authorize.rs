@@ -133,10 +133,12 @@ impl PendingAuthorization {
     pub fn accept(self, redirected: &str, now: u64) -> Result<AuthorizationCode, Error> {
         let issuer = &self.visit.issuer;
         if now.saturating_sub(self.created) > LIFETIME {
-            return Err(Error::visit("the response came too late; log in again"));
+            return Err(Error::visit("the login timed out; log in again"));
         }
         if !self.visit.is_response(redirected) {
-            return Err(Error::untrusted("the redirected URL is not the response to this login"));
+            return Err(Error::untrusted(
+                "the redirected URL does not belong to this login; log in again and use the URL of the new login",
+            ));
         }
         let query = redirected.split_once('?').map_or("", |(_, query)| query);
         let query = query.split('#').next().unwrap_or_default();

@@ -77,7 +77,7 @@ impl<'a> DeviceRequest<'a> {
         let wire: Wire = serde_json::from_slice(&reply.body).map_err(|error| invalid(&reason(&error)))?;
         let is_visible = |text: &str| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if wire.user_code.is_empty() || wire.user_code.len() > MAX_USER_CODE || !is_visible(&wire.user_code) {
-            return Err(invalid("the user code cannot be shown"));
+            return Err(invalid("expected a user code of printable ASCII characters"));
         }
         if wire.device_code.is_empty() || wire.device_code.len() > MAX_DEVICE_CODE {
             return Err(invalid("it has no usable device code"));

@@ -68,7 +68,7 @@ impl Request {
 pub struct Reply {
     /// The status of HTTP.
     pub status: u16,
-    /// The body, limited by whoever sent the request.
+    /// The body, limited by the sender of the request.
     pub body: Vec<u8>,
     /// The header `DPoP-Nonce`.
     pub dpop_nonce: Option<String>,

@@ -187,7 +187,11 @@ impl ClientId {
         let text = text.into();
         let fits =
             !text.is_empty() && text.len() <= 2048 && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        if fits { Ok(Self(text)) } else { Err(Error::misuse("a client id is 1 to 2048 characters of ASCII")) }
+        if fits {
+            Ok(Self(text))
+        } else {
+            Err(Error::misuse("expected a client id of 1 to 2048 printable ASCII characters"))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Url<'a> {
     pub(crate) port: Option<u16>,
     /// Host and port.
     pub(crate) authority: &'a str,
-    /// Empty, or from the first slash on.
+    /// The path from the first slash, or empty.
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
     pub(crate) fragment: Option<&'a str>,

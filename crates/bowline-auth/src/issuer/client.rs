@@ -80,7 +80,9 @@ impl Client {
         let grants = texts("grant_types")?.unwrap_or_else(|| vec!["authorization_code"]);
         let responses = texts("response_types")?.unwrap_or_else(|| vec!["code"]);
         if !grants.contains(&"authorization_code") || !responses.contains(&"code") {
-            return Err(invalid("only the authorization code grant can be registered"));
+            return Err(invalid(
+                "expected `authorization_code` in `grant_types` and `code` in `response_types`",
+            ));
         }
         let method = text("token_endpoint_auth_method").unwrap_or("client_secret_basic");
         let method = Method::parse(method)

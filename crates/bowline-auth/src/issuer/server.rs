@@ -268,7 +268,7 @@ impl AuthorizationServer {
     /// Answers a request. [`Step::Fetch`] asks for the document of a client: fetch it without following redirects, pass the reply
     /// to [`put_document`](Self::put_document), and answer the same request again with the same moment.
     ///
-    /// A body longer than [`MAX_BODY`] is refused; whoever reads it should stop there.
+    /// A body longer than [`MAX_BODY`] is refused; the reader should stop there.
     pub fn answer(&mut self, request: &Request<Vec<u8>>, moment: &Moment) -> Step<Response<Vec<u8>>> {
         let Some(endpoint) = self.endpoint(request.uri().path()) else {
             return Step::Done(reply::empty(StatusCode::NOT_FOUND));

@@ -72,7 +72,7 @@ fn exchange_code(
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let is_verifier = (43..=128).contains(&verifier.len()) && verifier.bytes().all(is_part);
     if !is_verifier || digest(verifier) != known.asked.challenge {
-        return Err(invalid("`code_verifier` does not fit the code"));
+        return Err(invalid("`code_verifier` does not match the code challenge"));
     }
     if parameters.resource().map_or(true, |asked| asked.is_some_and(|asked| asked != known.asked.resource)) {
         return Err(Failure::new("invalid_target", "the user agreed to another resource"));
@@ -248,8 +248,9 @@ fn authenticate(
     parameters: &Parameters,
     now: u64,
 ) -> Result<Caller, Failure> {
-    let refused =
-        || Failure::invalid_client("the client is unknown, or did not authenticate as it is registered");
+    let refused = || {
+        Failure::invalid_client("the client is unknown, or did not authenticate with its registered method")
+    };
     let basic = match headers.get(header::AUTHORIZATION) {
         Some(value) => Some(value.to_str().ok().and_then(read_basic).ok_or_else(refused)?),
         None => None,

@@ -61,7 +61,7 @@ impl fmt::Display for JoseError {
                 f.write_str("the token has critical extensions (`crit`), and none is supported")
             }
             Kind::Algorithm(name) => write!(f, "the algorithm `{name}` is not accepted"),
-            Kind::KeyDoesNotFit(name) => write!(f, "the key does not fit the algorithm `{name}`"),
+            Kind::KeyDoesNotFit(name) => write!(f, "the key cannot be used with the algorithm `{name}`"),
             Kind::Signature => f.write_str("the signature is not valid"),
             Kind::KeySetTooLong(limit) => write!(f, "the key set is longer than {limit} bytes"),
             Kind::TooManyKeys(limit) => write!(f, "the key set has more than {limit} keys"),

@@ -46,7 +46,7 @@ impl ClaimNames {
             Some(value) => value
                 .decode::<String>()
                 .map(|text| Some(text).filter(|text| !text.is_empty()))
-                .map_err(|_| Refusal::invalid(format!("the claim `{name}` is not a text"))),
+                .map_err(|_| Refusal::invalid(format!("the claim `{name}` is not a string"))),
         };
         let mut client_id = None;
         for name in CLIENT_CLAIMS {
@@ -85,7 +85,7 @@ fn read_scopes(value: &RawJson) -> Result<Scopes, Refusal> {
     match value.decode() {
         Ok(Claim::Text(text)) => Ok(Scopes::parse(&text)),
         Ok(Claim::List(list)) => Ok(list.iter().collect()),
-        Err(_) => Err(Refusal::invalid("the scopes are neither a text nor a list of texts")),
+        Err(_) => Err(Refusal::invalid("expected the scopes to be a string or a list of strings")),
     }
 }
 
@@ -152,9 +152,9 @@ mod tests {
             ("[]", "the claims are not a JSON object"),
             ("{}", "the token names neither a subject nor a client"),
             (r#"{"sub":""}"#, "the token names neither a subject nor a client"),
-            (r#"{"sub":1}"#, "the claim `sub` is not a text"),
-            (r#"{"sub":"a","client_id":null}"#, "the claim `client_id` is not a text"),
-            (r#"{"sub":"a","scope":7}"#, "the scopes are neither a text nor a list of texts"),
+            (r#"{"sub":1}"#, "the claim `sub` is not a string"),
+            (r#"{"sub":"a","client_id":null}"#, "the claim `client_id` is not a string"),
+            (r#"{"sub":"a","scope":7}"#, "expected the scopes to be a string or a list of strings"),
             (r#"{"sub":"a","exp":"soon"}"#, "the expiry is not a number of seconds"),
             (r#"{"sub":"a","exp":-1}"#, "the expiry is not a number of seconds"),
             (r#"{"sub":"a","exp":1e300}"#, "the expiry is not a number of seconds"),

@@ -96,7 +96,7 @@ fn new_keys_differ_and_survive_storage() {
 #[test]
 fn a_key_signs_only_with_algorithms_that_fit() {
     let error = SigningKey::from_pem(P256).unwrap().with_algorithm(Algorithm::Rs256).unwrap_err();
-    assert_eq!(error.to_string(), "the key does not fit the algorithm `RS256`");
+    assert_eq!(error.to_string(), "the key cannot be used with the algorithm `RS256`");
     SigningKey::from_pem(RSA).unwrap().with_algorithm(Algorithm::EdDsa).unwrap_err();
 }
 

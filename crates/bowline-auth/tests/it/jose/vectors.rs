@@ -137,7 +137,7 @@ fn a_key_of_another_kind_never_verifies() {
     let token = token(ES256);
     let jws = Jws::parse(&token).unwrap();
     let error = jws.verify(&key(&rsa())).unwrap_err();
-    assert_eq!(error.to_string(), "the key does not fit the algorithm `ES256`");
+    assert_eq!(error.to_string(), "the key cannot be used with the algorithm `ES256`");
     assert!(!error.is_signature());
     assert_eq!(keys.find(Algorithm::Es256, Some("rsa")), Found::Unfit);
 }

@@ -65,7 +65,7 @@ async fn v55_responses_of_two_logins_that_were_swapped_lead_to_no_token_request(
     let (first, second) = tokio::join!(world.connect(first), world.connect(second));
     for result in [first, second] {
         let error = result.unwrap_err();
-        assert!(error.to_string().contains("not the response to this login"), "{error}");
+        assert!(error.to_string().contains("does not belong to this login"), "{error}");
     }
     assert_eq!(world.count("POST", "/one/token"), 0);
 }
