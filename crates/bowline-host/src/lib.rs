@@ -2,7 +2,7 @@
 //!
 //! A [`Host`] owns servers by name and is itself a service, so that anything that serves serves it. What it offers is all
 //! that its servers offer ([`exposed_name`]); a call goes to the server whose it is, of whatever revision, and what the
-//! server asks on the way reaches whoever called, of whatever revision. A [`Gateway`] is the host that configuration files
+//! server asks during a call reaches the caller, in any revision. A [`Gateway`] is the host that configuration files
 //! describe.
 //!
 //! The parts of a host are crates of their own: [`bowline_config`] reads configuration, [`bowline_policy`] decides what is

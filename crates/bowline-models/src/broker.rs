@@ -127,7 +127,9 @@ impl Broker {
         let shared = &*self.0;
         let place = choose(shared.models.iter().map(|ready| &ready.model), params.model_preferences.as_ref());
         let ready = place.and_then(|place| shared.models.get(place));
-        let ready = ready.ok_or_else(|| SampleError::invalid("there is no model"))?;
+        let ready = ready.ok_or_else(|| {
+            SampleError::invalid("no model is configured; add one to `[[sampling.models]]`")
+        })?;
         let system = system(&asker, &params);
         let input = estimate(&params, system.as_deref());
         let wanted = params.max_tokens.min(ready.model.max_tokens.unwrap_or(u64::MAX));

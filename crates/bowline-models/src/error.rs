@@ -69,7 +69,7 @@ impl fmt::Display for Cap {
             Self::TokensPerRun => "tokens per run",
             Self::TokensPerHour => "tokens per hour",
             Self::CallsPerHour => "calls per hour",
-            Self::CallsAtOnce => "calls at once",
+            Self::CallsAtOnce => "concurrent calls",
         })
     }
 }

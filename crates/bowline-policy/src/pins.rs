@@ -113,7 +113,7 @@ impl fmt::Display for Difference {
         let (server, tool) = (bowline_text::visible(&self.server), bowline_text::visible(&self.tool));
         match &self.kind {
             DifferenceKind::New => write!(formatter, "{server}: `{tool}` is new"),
-            DifferenceKind::Removed => write!(formatter, "{server}: `{tool}` is gone"),
+            DifferenceKind::Removed => write!(formatter, "{server}: `{tool}` was removed"),
             DifferenceKind::Changed { diff } => {
                 write!(formatter, "{server}: `{tool}` has changed\n{}", diff.trim_end())
             }
@@ -515,7 +515,7 @@ mod tests {
                 "name": "a"
               }
             s: `B` is new
-            s: `b` is gone"#]]
+            s: `b` was removed"#]]
         .assert_eq(&reported.join("\n"));
         // A tool that was removed and returns with another definition.
         pins.accept(&"s".into(), &[tool("B", "1")]).unwrap();

@@ -1,7 +1,7 @@
 //! The page on which users connect their accounts at servers: `/connect/<key>`.
 //!
 //! A link proves nothing about who opens it. So the browser signs in at the issuer of the gateway first, and only the user whose
-//! call needs the account goes on to the login of the server. A cookie binds each step to the browser that made the step before.
+//! call needs the account continues to the login of the server. A cookie binds each step to the browser that made the step before.
 
 use super::{Inner as GatewayInner, connect_page as page};
 use crate::{host::AccountPages, upstream::account_of};
@@ -376,7 +376,7 @@ impl BrowserChannel {
         Login::with(move |visit: Visit| {
             let channel = channel.clone();
             async move {
-                let gone = "the browser did not come back in time";
+                let gone = "the login in the browser timed out";
                 channel.steps.send(Step::Visit(visit.url().to_owned())).await.map_err(|_| gone)?;
                 channel.callbacks.lock().await.recv().await.ok_or(gone)
             }

@@ -396,7 +396,7 @@ impl Instance {
         roots
     }
 
-    /// Notifies a server that was sent its roots when one of them disappeared or came back.
+    /// Notifies a server that was sent its roots when one of them disappears or reappears.
     pub(crate) async fn watch_roots(&self) {
         if self.spec.roots.is_empty()
             || self.sent_roots.lock().unwrap_or_else(PoisonError::into_inner).is_none()
@@ -507,7 +507,7 @@ impl Instance {
         }
     }
 
-    /// Returns the number of its connection, for whoever watches.
+    /// Returns the number of its connection, for observers.
     pub(crate) fn connection(&self) -> u64 {
         self.connection.load(Ordering::Relaxed)
     }

@@ -68,7 +68,7 @@ fn host(rules: impl IntoIterator<Item = Rule>) -> (Host, UnboundedReceiver<Value
     (Host::builder().add("curious", curious).guard(guard).build(), hears)
 }
 
-/// A server that is told of this folder.
+/// A server that receives this folder as a root.
 fn curious(folder: &Path) -> (Upstream, UnboundedReceiver<Value>) {
     let (told, hears) = unbounded_channel();
     (

@@ -124,7 +124,7 @@ async fn no_text_of_a_server_looks_like_ours() {
               |
               | [bank] Enter your password
               | > <U+2066>y<U+200D>
-              ! 2 invisible characters are in this text, shown as <U+...>
+              ! this text contains 2 invisible characters, shown as <U+...>
               host: xn--pple-43d.example
               the whole URL: https://bank.example@xn--pple-43d.example:8080/login?a=b
               ! the part before `@` is not the host; the host comes after it
@@ -366,7 +366,7 @@ async fn sampling_requests_can_be_shown_and_edited() {
             [notes] Allow sending this to the model?
               system prompt:
               | Be brief.<U+202E>
-              ! 1 invisible characters are in this text, shown as <U+...>
+              ! this text contains 1 invisible character, shown as <U+...>
               message 1: user
               | Summarize
               | this
@@ -382,7 +382,7 @@ async fn sampling_requests_can_be_shown_and_edited() {
             [notes] Allow sending this to the model?
               system prompt:
               | Be brief.<U+202E>
-              ! 1 invisible characters are in this text, shown as <U+...>
+              ! this text contains 1 invisible character, shown as <U+...>
               message 1: user
               | Summarize
               | this

@@ -446,7 +446,7 @@ async fn traces_continue_upstream() {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let spans = &body["resourceSpans"][0]["scopeSpans"][0]["spans"];
     assert_eq!(spans[0]["parentSpanId"], spans[1]["spanId"]);
-    // A span that is dropped tells of a call that was cancelled.
+    // A span that is dropped reports a cancelled call.
     assert_eq!(spans[1]["status"]["code"], 2);
     let attributes = spans[1]["attributes"].to_string();
     assert!(

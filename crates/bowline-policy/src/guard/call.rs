@@ -219,7 +219,7 @@ async fn add(pins: &Pins, key: &PinKey, definitions: Vec<Definition>) -> Result<
 fn describe(kind: &DifferenceKind) -> &'static str {
     match kind {
         DifferenceKind::New => "it is new",
-        DifferenceKind::Removed => "it is gone",
+        DifferenceKind::Removed => "it was removed",
         DifferenceKind::Changed { .. } => "its definition has changed",
     }
 }

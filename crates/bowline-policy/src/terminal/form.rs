@@ -177,7 +177,7 @@ fn read(line: &str, field: &PrimitiveSchema, required: bool) -> Result<Entered, 
                 };
             };
             let default = default.to_value().map_err(|error| error.to_string())?;
-            check_field(field, &default).map_err(|error| format!("the default does not fit: {error}"))?;
+            check_field(field, &default).map_err(|error| format!("the default value is invalid: {error}"))?;
             return Ok(Entered::Value(default));
         }
         // A value that starts with a colon is entered with two.

@@ -40,7 +40,7 @@ impl Relay for InstanceRelay {
             Attribution::NoCall => owner.ask_outside_call(instance, request),
             Attribution::Ambiguous => {
                 instance.running_calls.note_asking();
-                let reason = "several clients have running calls, so it is unknown which of them to ask";
+                let reason = "several clients have running calls, so it is unknown which of them to ask; set `share = \"per-client\"`";
                 Box::pin(std::future::ready(Err(RpcError::internal(reason))))
             }
         }

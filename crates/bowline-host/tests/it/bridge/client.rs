@@ -13,13 +13,13 @@ pub(super) enum Said {
     NotInServer,
     /// The tool answered.
     Text(String),
-    /// Progress was told.
+    /// Progress was reported.
     Progress(Vec<f64>),
     /// The server heard that the call was given up.
     Cancelled,
     /// A log message came.
     Log(String),
-    /// A change of a resource was told.
+    /// A change of a resource was reported.
     Updated(String),
     /// Something else.
     Wrong(String),

@@ -1,6 +1,6 @@
 //! A client of any revision in front of a server of any other, with everything servers ask and tell.
 //!
-//! Both ends speak raw frames as their revision has them; only the host between them is ours.
+//! Both ends exchange raw frames of their revision; only the host between them is ours.
 
 mod client;
 mod server;

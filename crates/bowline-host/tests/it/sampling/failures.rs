@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a provider, and what server and user are told.
+//! Everything that can go wrong with a provider, and what the server and the user receive.
 
 use super::site::*;
 use bowline_http::{Post, PostAnswer, PostError};
@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::{net::TcpListener, time::Instant};
 
-/// What the user and the server are told of a failure. Ports and the like differ from run to run.
+/// What the user and the server receive about a failure. Ports and the like differ from run to run.
 fn told(site: &Site, error: &SampleError) -> String {
     let rpc = error.to_rpc();
     assert!(rpc.data.is_none());
@@ -346,7 +346,7 @@ async fn a_too_long_answer() {
 }
 
 #[tokio::test]
-async fn a_broken_connection() {
+async fn a_broken_connection_fails_the_request() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choices\"".to_vec();
     let site = Site::new([Reply::Bytes(half)]).await;
     let error = sample(&broker(site.open_ai()), hello()).await.unwrap_err();

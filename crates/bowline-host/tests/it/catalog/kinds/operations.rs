@@ -1,4 +1,4 @@
-//! What keeps programs running, and looks after them.
+//! What keeps programs running, and monitors them.
 
 use crate::catalog::{CRUD, Kind, Object, Style, service};
 
