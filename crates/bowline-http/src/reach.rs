@@ -111,7 +111,7 @@ pub enum SpelledHost<'a> {
 impl<'a> SpelledHost<'a> {
     /// Parses a host, an IPv6 address with or without brackets.
     ///
-    /// Returns `None` for spellings such as `2130706433`, `0x7f.1` and `0177.0.0.1`, which some resolvers take for addresses.
+    /// Returns `None` for spellings such as `2130706433`, `0x7f.1` and `0177.0.0.1`, which some resolvers treat as addresses.
     /// Names never end in a number.
     #[must_use]
     pub fn parse(host: &'a str) -> Option<Self> {

@@ -162,7 +162,7 @@ impl Connection {
         self.sender.send(Method::GET, &self.url, &headers, &Bytes::new()).await
     }
 
-    /// Reports the head of a reply to whoever watches.
+    /// Reports the head of a reply to the observer.
     pub(super) fn show(&self, request: &Id, status: StatusCode, headers: &HeaderMap) {
         if !self.inbox.wants_responses() {
             return;

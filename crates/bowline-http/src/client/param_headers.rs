@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_listing_counts() {
+    fn the_last_listing_is_used() {
         let tool_headers = ToolHeaders::default();
         tool_headers.screen(listed(&json!([tool("a", "Region")])));
         tool_headers.screen(listed(&json!([tool("a", "Zone")])));

@@ -25,7 +25,7 @@ const MAX_ORIGINS: usize = 64;
 
 /// Sends requests that are not of the protocol; [`Poster`] does so for real, and tests need not.
 pub trait Post: fmt::Debug + Send + Sync {
-    /// Sends one POST request, and gives what came back, whatever its status.
+    /// Sends one POST request and returns the response, whatever its status.
     ///
     /// Redirections are answers like others: what the headers hold is meant for this URL alone. Dropping the future aborts
     /// the request.

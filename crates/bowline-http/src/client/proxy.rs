@@ -182,7 +182,7 @@ impl Via {
         Ok(Self { uri, authorization: authorization.transpose()? })
     }
 
-    /// Asks the proxy to pass everything on to `server` from here on.
+    /// Asks the proxy to open a tunnel to `server`.
     pub(super) async fn tunnel(&self, mut stream: TcpStream, server: &Uri) -> io::Result<TcpStream> {
         let to = format!("{}:{}", server.host().unwrap_or_default(), url::port(server));
         let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").into_bytes();

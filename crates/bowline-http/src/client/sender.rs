@@ -72,7 +72,7 @@ impl RequestSender {
         Self { client: pool(connector), headers, authorizer, inbox, limit }
     }
 
-    /// Sends a request, and gives the head of what came back.
+    /// Sends a request and returns the head of the response.
     ///
     /// Fails only when there is no reply, or one that leads elsewhere.
     pub(super) async fn send(

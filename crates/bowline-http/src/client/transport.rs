@@ -122,7 +122,7 @@ impl Transport for HttpTransport {
                         tracing::debug!(status = reply.status.as_u16(), "ended the session");
                         reply.drain().await;
                     }
-                    Ok(Err(error)) => tracing::debug!(%error, "the session could not be ended"),
+                    Ok(Err(error)) => tracing::debug!(%error, "cannot end the session"),
                     Err(_) => tracing::debug!("ending the session timed out"),
                 }
             }

@@ -251,7 +251,7 @@ impl http_body::Body for RunningBody {
     }
 }
 
-/// The version of HTTP a connection speaks.
+/// The HTTP version of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     Http1,

@@ -74,7 +74,7 @@ pub(super) struct Shared {
     protection: Option<Result<Protection, ProtectError>>,
 }
 
-/// The authenticated user of a request, put into its extensions by whoever authenticates.
+/// The authenticated user of a request, put into its extensions by the code that authenticates it.
 ///
 /// Sessions and sealed states belong to it, so it must differ for callers who must not act for each other: use the issuer, the
 /// subject and the client of a token, not the subject alone. It is set again for every request.

@@ -71,7 +71,7 @@ async fn cut_everywhere(client: Client, peer: Peer, form: &'static str, resumabl
 }
 
 #[tokio::test]
-async fn a_modern_reply_cut_at_any_byte_settles() {
+async fn a_modern_reply_cut_at_any_byte_completes_or_fails() {
     for form in FORMS {
         let (client, peer) = crate::client_peer::modern(Client::builder(), json!({ "tools": {} })).await;
         cut_everywhere(client, peer, form, false).await;
@@ -79,7 +79,7 @@ async fn a_modern_reply_cut_at_any_byte_settles() {
 }
 
 #[tokio::test]
-async fn a_legacy_reply_cut_at_any_byte_settles() {
+async fn a_legacy_reply_cut_at_any_byte_completes_or_fails() {
     for form in FORMS {
         let (client, peer, _get_stream) = crate::client_peer::legacy(Client::builder(), "2025-11-25").await;
         cut_everywhere(client, peer, form, true).await;
@@ -87,7 +87,7 @@ async fn a_legacy_reply_cut_at_any_byte_settles() {
 }
 
 #[tokio::test]
-async fn an_opening_cut_at_any_byte_settles() {
+async fn an_opening_cut_at_any_byte_completes_or_fails() {
     let opening =
         |id: &Value| json!({ "jsonrpc": "2.0", "id": id, "result": greeting("2025-06-18") }).to_string();
     let length = reply("length", &opening(&json!(1))).len();

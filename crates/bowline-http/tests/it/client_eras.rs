@@ -1,4 +1,4 @@
-//! How the client finds out what a server speaks, and what it remembers of it.
+//! How the client detects which revisions a server supports, and what it remembers.
 
 use crate::client_peer::{Peer, discovery};
 use bowline_client::{Client, ClientBuilder, Error, OpenError};

@@ -1,4 +1,4 @@
-//! Sessions, from 2025-03-26 to 2025-11-25: what they carry, how streams are come back to, and what happens at their end.
+//! Sessions, from 2025-03-26 to 2025-11-25: what they contain, how streams are resumed, and what happens when they end.
 
 use crate::client_peer::{Asked, Events, Peer, greeting, legacy, text};
 use bowline_client::{Answer, Client};

@@ -82,7 +82,8 @@ impl HttpTarget {
         let record = inner.login.store.load(&inner.key).await.map_err(reported)?.unwrap_or_default();
         inner.log_in(None, record, &need).await.map_err(reported)?;
         let tokens = inner.tokens().await.map_err(reported)?;
-        let tokens = tokens.ok_or_else(|| reported(Error::store("the login was not kept")))?;
+        let tokens =
+            tokens.ok_or_else(|| reported(Error::store("the new login is missing in the token store")))?;
         Ok(tokens.access_token.clone())
     }
 

@@ -196,7 +196,7 @@ async fn open_or_paste(browser: &Browser, url: &ShownUrl, redirect_uri: &str, vi
         return std::future::pending().await;
     };
     (browser.show)(&format!(
-        "If the browser runs on another machine, it ends at a page that cannot be loaded. Paste the address of that page, \
+        "If the browser runs on another machine, the login ends at a page that cannot be loaded. Paste the address of that page, \
          which starts with {redirect_uri}"
     ));
     loop {

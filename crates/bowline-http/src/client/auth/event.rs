@@ -88,7 +88,7 @@ pub enum Event {
     Interrupted,
     /// The server names another authorization server than the one that issued the tokens, which are dropped.
     IssuerChanged {
-        /// The old one.
+        /// The issuer of the dropped tokens.
         from: Issuer,
     },
 }

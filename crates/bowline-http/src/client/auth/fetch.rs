@@ -118,7 +118,7 @@ pub(super) async fn run<T>(
 /// Returns a header value that is not logged.
 pub(super) fn sensitive(secret: &Secret) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(secret.expose())
-        .map_err(|_| Error::misuse("a credential does not fit into a header"))?;
+        .map_err(|_| Error::misuse("a credential contains characters that are not allowed in a header"))?;
     value.set_sensitive(true);
     Ok(value)
 }

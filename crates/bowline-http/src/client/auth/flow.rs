@@ -196,10 +196,7 @@ impl Inner {
             }
         }
         let names: Vec<&str> = candidates.iter().map(Issuer::as_str).collect();
-        Err(Error::unavailable(format!(
-            "{} publishes no metadata of its authorization server",
-            names.join(", ")
-        )))
+        Err(Error::unavailable(format!("{} publishes no authorization server metadata", names.join(", "))))
     }
 
     fn may_log_in(&self, need: &Need) -> bool {

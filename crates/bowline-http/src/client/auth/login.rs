@@ -245,7 +245,7 @@ impl Login {
         self
     }
 
-    /// Binds tokens to a key that only this client has (DPoP, RFC 9449), and fails if the authorization server cannot do it.
+    /// Binds tokens to a key that only this client has (DPoP, RFC 9449), and fails if the authorization server does not support it.
     ///
     /// Without it, DPoP is used where the server asks for it.
     pub fn dpop(mut self) -> Self {
@@ -270,7 +270,7 @@ impl Login {
         self.agent.is_some() || self.machine.is_some()
     }
 
-    /// Prepares a visit. `None` if this login never asks a user.
+    /// Prepares a visit of the login page. Returns `None` if this login never asks a user.
     pub(super) async fn prepare(&self, bound: Option<&str>) -> Result<Option<Box<dyn Redirect>>, Error> {
         match &self.agent {
             None | Some(Agent::Device(_)) => Ok(None),

@@ -130,7 +130,7 @@ async fn v64_a_port_that_is_taken_on_the_other_address_is_refused() {
 }
 
 #[tokio::test]
-async fn a_wait_has_an_end() {
+async fn a_wait_times_out() {
     let loopback = Loopback::bind(CallbackHost::Address, None).await.unwrap();
     let error = loopback.wait(has_state, Duration::ZERO).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -40,7 +40,7 @@ impl SealingKey {
         let unique = Nonce::assume_unique_for_key(nonce);
         self.0
             .seal_in_place_append_tag(unique, Aad::from(context.as_bytes()), &mut sealed)
-            .map_err(|_| Error::store("the record cannot be sealed"))?;
+            .map_err(|_| Error::store("cannot encrypt the login"))?;
         let mut whole = nonce.to_vec();
         whole.append(&mut sealed);
         Ok(URL_SAFE_NO_PAD.encode(whole))

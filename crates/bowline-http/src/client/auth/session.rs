@@ -80,8 +80,8 @@ struct State {
     failed_step_ups: HashMap<(String, String), u64>,
     /// A token that was refused right after a login, and until when this is remembered.
     failed_login: Option<(Secret, u64)>,
-    /// The user declined a login or did not finish it; requests ask again after this time.
-    asked_in_vain_until: u64,
+    /// After the user declined a login or did not finish it, requests do not ask again before this time.
+    no_prompt_before: u64,
     /// No refresh before this time.
     refresh_after: u64,
 }
@@ -148,7 +148,7 @@ impl Session {
                     let issuer = tokens.issuer.clone();
                     self.inner.login.report(&Event::RefreshFailed { issuer, reason: error.to_string() });
                 }
-                // The refresh failed for good; the server answers with a challenge.
+                // The refresh failed permanently; the server answers with a challenge.
                 Err(error) if !is_machine && (error.code().is_some() || error.is_visit()) => {}
                 Err(error) => return Err(error),
             }
@@ -194,7 +194,7 @@ impl Session {
             stale,
             kind: NeedKind::Login,
             // Streams and the end of a session belong to no call of the user, and reconnect by themselves.
-            may_ask: !refusal.has_no_message() && now() >= self.inner.state().asked_in_vain_until,
+            may_ask: !refusal.has_no_message() && now() >= self.inner.state().no_prompt_before,
             binding: Binding::of(&challenges),
         };
         let reaction = if refusal.status == StatusCode::FORBIDDEN {
@@ -266,7 +266,7 @@ impl Session {
         let may_ask = need.may_ask;
         let renewed = self.renew(need).await.inspect_err(|error| {
             if may_ask && (error.is_visit() || error.code().is_some()) {
-                self.inner.state().asked_in_vain_until = now() + REMEMBERED;
+                self.inner.state().no_prompt_before = now() + REMEMBERED;
             }
         })?;
         match renewed {

@@ -147,9 +147,10 @@ impl Store for FileStore {
             let Some(text) = text.map(Secret::new) else { return Ok(None) };
             match parse(&path, &text, self.sealing.as_ref())? {
                 (found, record) if found == *key => Ok(Some(record)),
-                (found, _) => {
-                    Err(Error::store(format!("`{}`: it is for {found}, expected {key}", path.display())))
-                }
+                (found, _) => Err(Error::store(format!(
+                    "`{}` contains the login of {found}, expected {key}",
+                    path.display()
+                ))),
             }
         })
     }

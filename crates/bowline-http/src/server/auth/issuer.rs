@@ -35,7 +35,7 @@ const MAX_FETCHES: usize = 4;
 
 impl Protect {
     /// Protects a server for development, without an external authorization server: the server issues tokens itself, on the same
-    /// socket. Users log in on a page that asks for consent and knows no passwords.
+    /// socket. Users log in on a page that asks for consent, without passwords.
     ///
     /// It works only on a loopback address, when this library serves the socket.
     ///

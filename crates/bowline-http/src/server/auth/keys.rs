@@ -231,7 +231,7 @@ impl Shared {
                     tracing::debug!(%issuer, %reason, "skipped a key of the issuer");
                 }
                 if keys.is_empty() {
-                    tracing::warn!(%issuer, "the issuer publishes no usable key");
+                    tracing::warn!(%issuer, "the issuer publishes no usable key; all its tokens are refused");
                 }
                 let mut state = lock(&self.state);
                 state.cache.store(keys, cache_control.as_deref(), now);

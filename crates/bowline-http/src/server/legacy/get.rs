@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 /// Opens the session stream, or continues a stream that was interrupted.
 ///
-/// The stream ends after `time`; its client comes back with a new token.
+/// The stream ends after `time`; its client reconnects with a new token.
 pub(in crate::server) async fn get(
     shared: &Arc<Shared>,
     session: &Arc<Session>,

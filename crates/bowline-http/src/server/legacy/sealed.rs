@@ -87,7 +87,7 @@ fn read(plain: &[u8]) -> Option<SessionState> {
 /// The response to GET and DELETE.
 pub(in crate::server) fn not_allowed() -> Response<Body> {
     let reason =
-        "sessions of this server are set to `sealed`: they have no stream of their own and end by themselves";
+        "this server uses `sealed` sessions, which have no GET stream and cannot be deleted; they expire";
     let mut response = reply::refusal(StatusCode::METHOD_NOT_ALLOWED, reason);
     response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static("POST"));
     response

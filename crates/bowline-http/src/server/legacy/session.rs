@@ -226,7 +226,7 @@ impl Session {
         stream
     }
 
-    /// Runs a call to its end, whoever is still listening, and holds `meanwhile` until then.
+    /// Runs a call to completion, even if nobody is listening, and holds `meanwhile` until then.
     ///
     /// In these revisions a closed connection is not a cancellation, so a call that does not answer at once gets a task.
     pub(super) async fn run(
@@ -393,7 +393,7 @@ impl Known {
     }
 
     fn insert(&mut self, session: &Arc<Session>) {
-        // Two requests may have loaded the same session; the calls of the first copy go on.
+        // Two requests may have loaded the same session; the calls of the first copy continue.
         if let Some(earlier) = self.by_id.remove(&session.id) {
             self.uncount(&earlier);
         }
@@ -447,8 +447,8 @@ impl Sessions {
         shared.sessions.known().has_space(&shared.options, user.as_ref())
     }
 
-    /// Makes a session known, and ends the one that has been idle longest if there are too many, altogether or of its
-    /// user. False when none has been idle long enough.
+    /// Registers a session. If there are too many, in total or of its user, ends the one that has been idle longest.
+    /// Returns false if none has been idle long enough.
     pub(in crate::server) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
         let (options, user) = (&shared.options, session.user.as_ref());
         let mut known = shared.sessions.known();

@@ -189,7 +189,7 @@ impl Stream {
     pub(in crate::server) fn publish(&self, batch: Batch) {
         let mut state = self.state();
         if batch.is_last {
-            // What is added from here on is dropped.
+            // What is added after this is dropped.
             state.staged = None;
         }
         for event in batch.events {

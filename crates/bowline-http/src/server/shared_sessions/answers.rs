@@ -48,7 +48,7 @@ fn key(session: &str, id: &Id) -> Option<Key> {
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 fn unavailable() -> RpcError {
-    let reason = "the client cannot be asked now: the store of sessions is not available";
+    let reason = "cannot ask the client: the session store is not available; try again later";
     RpcError::unavailable(reason, RETRY_AFTER)
 }
 
@@ -56,7 +56,7 @@ impl RemoteAnswers for Answers {
     fn open<'a>(&'a self, id: &'a Id) -> BoxFuture<'a, Result<(), RpcError>> {
         Box::pin(async move {
             let key = self.key(id).ok_or_else(unavailable)?;
-            // Not relaxed: a store that lost the question would ignore its answer, and the call would wait in vain.
+            // Not relaxed: a store that lost the question would ignore its answer, and the call would never get it.
             let put = Put::create(key, OPEN, self.limit.saturating_add(MARGIN));
             match self.node.records().put(put).await {
                 // The id was never used before, so a conflict is an earlier attempt.

@@ -392,7 +392,7 @@ impl Node {
 /// The response when the store does not answer. Only the store can say that a session does not exist.
 pub(super) fn unavailable(error: &dyn fmt::Display) -> Box<Response<Body>> {
     tracing::warn!(%error, "a request of a session is refused");
-    Box::new(reply::later("the store of sessions is not available"))
+    Box::new(reply::later("the session store is not available"))
 }
 
 /// Waits for hints about a key.
@@ -494,7 +494,7 @@ async fn publish_changes(node: Weak<Node>, changes: Arc<Changes>) {
     }
 }
 
-/// Renews the record of this process, looks after busy sessions and expired records.
+/// Renews the record of this process, keeps busy sessions alive and deletes expired records.
 async fn tick(node: Weak<Node>, shared: Weak<Shared>) {
     let (mut version, mut renewed, mut looked) = (None, None::<Instant>, Instant::now());
     let mut sweep_at = Instant::now() + jitter();

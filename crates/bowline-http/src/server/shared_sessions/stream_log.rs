@@ -23,7 +23,7 @@ const MAX_UNSTORED: (Duration, usize) = (Duration::from_secs(2), 1024 * 1024);
 /// How many records are read at once.
 const PAGE: usize = 32;
 
-const GONE: &str = "the server running this call has gone";
+const GONE: &str = "the process that ran this call has exited";
 const LOST: &str = "events were lost; repeat the call";
 
 /// The log of one stream.
@@ -223,12 +223,12 @@ pub(super) async fn write(log: StreamLog, stream: Arc<Stream>, mut pending: Vec<
                 stream.publish(batch);
             }
             Appended::Fenced(found) => {
-                tracing::warn!("another process took this one for gone and ended a stream of it");
+                tracing::warn!("another process considered this process dead and ended one of its streams");
                 let events = found.events.iter().map(bytes).collect();
                 return stream.publish(Batch { events, is_last: true });
             }
             Appended::Failed => {
-                tracing::warn!("the store does not answer; a stream goes on and cannot be resumed");
+                tracing::warn!("the store does not respond; a stream continues, but cannot be resumed");
                 stream.go_live();
                 stream.publish(batch);
                 let broken = mark_broken(&log, entry);

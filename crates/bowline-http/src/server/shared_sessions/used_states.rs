@@ -16,10 +16,10 @@ const MARGIN: Duration = Duration::from_secs(120);
 /// How often a write whose outcome is unknown is repeated.
 const ATTEMPTS: usize = 3;
 
-/// How long a client should wait before it sends a state again that nobody could look up.
+/// How long a client should wait before it repeats a request whose state could not be checked.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Keeps used states as records.
+/// Stores which `requestState` values were used, as records.
 #[derive(Debug)]
 pub(in crate::server) struct UsedStatesInStore {
     records: Arc<dyn Records>,
@@ -56,7 +56,7 @@ impl UsedStates for UsedStatesInStore {
     fn redeem<'a>(&'a self, state: &'a OpenedState) -> BoxFuture<'a, Result<bool, RpcError>> {
         Box::pin(async move {
             self.mark(state).await.map_err(|error| {
-                tracing::warn!(%error, "a call is refused, because nobody knows whether its state was used");
+                tracing::warn!(%error, "refused a call, because it is unknown whether its `requestState` was used");
                 RpcError::unavailable(
                     "the store is not available, so `requestState` cannot be accepted; try again later",
                     RETRY_AFTER,

@@ -1,4 +1,4 @@
-//! Whose a request is: the principal of its token, anew for each request.
+//! Who sent a request: the principal of its token, determined for each request.
 
 use super::{ISSUER, Script, Session, bearer, call, caller, endpoint, protect, text};
 use crate::wire::Ask;

@@ -1,4 +1,4 @@
-//! Streams end when the token that opened them expires. Running calls go on.
+//! Streams end when the token that opened them expires. Running calls continue.
 
 use super::{NOW, Script, Session, bearer, caller, endpoint, protect};
 use crate::wire::Ask;

@@ -1,4 +1,4 @@
-//! Scopes of tasks: whoever asks about a task needs what its tool declares.
+//! Scopes of tasks: a request about a task needs the scopes that its tool declares.
 
 use super::{
     Session, bearer, endpoint, protect,

@@ -136,7 +136,7 @@ async fn the_stream_of_a_dead_process_ends_with_an_error() {
     assert_eq!(again.message().await.unwrap().1["params"]["progress"], 2.0);
     let (last, message) = again.message().await.unwrap();
     assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
-    assert!(message["error"]["message"].as_str().unwrap().contains("has gone"), "{message}");
+    assert!(message["error"]["message"].as_str().unwrap().contains("has exited"), "{message}");
     assert!(last.is_some() && again.message().await.is_none());
 }
 
@@ -157,5 +157,5 @@ async fn a_resumed_stream_waits_for_a_store_that_refuses_writes() {
     }
     pair.store.refuses_writes.store(false, Ordering::SeqCst);
     let (_, message) = again.message().await.unwrap();
-    assert!(message["error"]["message"].as_str().unwrap().contains("has gone"), "{message}");
+    assert!(message["error"]["message"].as_str().unwrap().contains("has exited"), "{message}");
 }
