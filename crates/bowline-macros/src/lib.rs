@@ -62,7 +62,7 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes the marked methods of an `impl` block tools, prompts and resources that share a state.
 ///
 /// Methods marked `#[tool]`, `#[prompt]` or `#[resource("…")]` take `&self` and otherwise what such functions take.
-/// Others are left alone. `Server::with` adds everything that the state offers; the state lives as long as the server.
+/// Other items are not changed. `Server::with` adds everything that the state offers; the state lives as long as the server.
 /// A method that keeps the state for longer takes `self: Arc<Self>`.
 ///
 /// ```

@@ -21,7 +21,8 @@ pub(crate) fn expand(arguments: &TokenStream, item: &TokenStream) -> TokenStream
     let mut block = match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Impl(block)) => block,
         Ok(other) => {
-            let reason = "`#[tools]` goes on an `impl` block, and `#[tool]` on the methods in it";
+            let reason =
+                "expected an `impl` block: put `#[tools]` on the block, and `#[tool]` on its methods";
             let error = Error::new_spanned(&other, reason).to_compile_error();
             return quote!(#error #item);
         }
