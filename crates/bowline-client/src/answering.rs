@@ -95,7 +95,7 @@ pub(crate) async fn answer_all(
 ) -> Result<InputResponses> {
     if requests.len() > MAX_QUESTIONS {
         return Err(Kind::Unanswerable(format!(
-            "{} questions at once, more than the limit of {MAX_QUESTIONS}",
+            "the server asked {} questions together, more than the limit of {MAX_QUESTIONS}",
             requests.len()
         ))
         .into());

@@ -305,8 +305,8 @@ impl Client {
     ///
     /// Fails if the negotiated revision has the method but clients must not send it.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
-        let params =
-            RawJson::of(&params).map_err(|error| Error::misuse(format!("the parameters: {error}")))?;
+        let params = RawJson::of(&params)
+            .map_err(|error| Error::misuse(format!("cannot serialize the parameters: {error}")))?;
         if !params.is_null() && !params.is_object() {
             return Err(Error::misuse(format!("expected the parameters to be an object, got `{params}`")));
         }
@@ -330,7 +330,7 @@ impl Client {
         self.core().shared.cache.forget(|_| true);
     }
 
-    /// Waits until the connection is closed for good, and returns the reason.
+    /// Waits until the connection is closed permanently, and returns the reason.
     pub async fn closed(&self) -> Error {
         let mut state = self.core().state.subscribe();
         let reason = |state: &State| match state {
@@ -369,7 +369,8 @@ pub(crate) fn decode<T: DeserializeOwned>(method: Method, result: &RawJson) -> R
 
 /// Serializes the parameters of a request. `null` means none.
 fn object_of(params: &impl Serialize) -> Result<RawJson> {
-    let params = RawJson::of(params).map_err(|error| Error::misuse(format!("the parameters: {error}")))?;
+    let params = RawJson::of(params)
+        .map_err(|error| Error::misuse(format!("cannot serialize the parameters: {error}")))?;
     Ok(if params.is_null() { RawJson::empty_object() } else { params })
 }
 

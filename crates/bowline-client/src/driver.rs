@@ -21,7 +21,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Runs a client until it is stopped, or its connection is lost for good.
+/// Runs a client until it is stopped, or its connection is lost permanently.
 pub(crate) async fn drive(
     core: Arc<Core>,
     target: Box<dyn Connect>,

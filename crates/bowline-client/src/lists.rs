@@ -76,7 +76,7 @@ fn read<T: Listed>(client: &Client, result: &RawJson) -> Result<Page<T>> {
                 item.note(client);
                 items.push(item);
             }
-            Err(error) => tracing::warn!(list = T::MEMBER, %error, "skipped an invalid entry"),
+            Err(error) => tracing::warn!(list = T::MEMBER, %error, "skipped an invalid list entry"),
         }
     }
     Ok(Page { items, next_cursor: next_cursor.flatten() })

@@ -378,7 +378,7 @@ fn with_answers(object: &RawJson, responses: Option<&RawMap>, state: Option<&str
     let mut params: RawMap = object
         .decode()
         .map_err(|error| Error::misuse(format!("the parameters are not an object: {error}")))?;
-    let write = |error: serde_json::Error| Error::misuse(format!("an answer cannot be written: {error}"));
+    let write = |error: serde_json::Error| Error::misuse(format!("cannot serialize an answer: {error}"));
     if let Some(responses) = responses {
         params.insert("inputResponses", RawJson::of(responses).map_err(write)?);
     }

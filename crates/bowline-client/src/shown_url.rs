@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 
 use bowline_text::is_hidden;
 
-/// The number of bytes from which on a URL counts as long.
+/// URLs with more bytes are reported as long.
 const LONG: usize = 300;
 const MAX_LENGTH: usize = 8192;
 

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_values_have_a_name_that_no_type_has() {
+    fn raw_values_use_a_name_that_no_type_has() {
         assert!(raw_value().contains("serde_json"), "{}", raw_value());
         assert!(is_verbatim(raw_value()));
         assert!(!is_verbatim("Point"));

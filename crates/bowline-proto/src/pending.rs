@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_renews_silence_but_not_the_total() {
+    fn progress_resets_the_idle_timeout_but_not_the_total() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut pending = Pending::default();

@@ -323,7 +323,7 @@ fn written(asked: &OpenQuestions, id: [u8; 16], expires: u64) -> Result<Vec<u8>,
     Ok(plain)
 }
 
-/// Opens a state that came back with the answers of the client, and adds them to its log. It is used up by
+/// Opens a state that the client returned with its answers, and adds them to its log. It is used up by
 /// [`Replay::redeem`].
 ///
 /// Fails with -32602 if the state was altered, has expired, or belongs to another principal or request.
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_any_size_bind_apart() {
+    fn integers_of_any_size_are_distinguished_in_the_binding() {
         let binding = |amount: &str| {
             let arguments = RawJson::parse(format!(r#"{{"amount":{amount}}}"#)).unwrap();
             Binding::new(None, Method::CallTool, "pay", Some(&arguments))

@@ -507,7 +507,7 @@ impl Ctx {
         Err(self.inner.log.sleep(left).await.into())
     }
 
-    /// Waits, in a task always by ending the round. The time is not recorded: a wait that was interrupted begins again.
+    /// Waits. In a task, this always ends the round. The time is not recorded: an interrupted wait starts over.
     pub(crate) async fn pause(&self, time: std::time::Duration) -> Result<()> {
         if self.inner.log.attempt().is_none() {
             tokio::time::sleep(time).await;

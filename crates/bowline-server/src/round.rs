@@ -52,10 +52,10 @@ struct State {
     /// Wakes tasks that wait for an answer of the next round.
     waiting: Vec<Waker>,
     over: bool,
-    /// The handler wants to go on as a task.
+    /// The handler wants to continue as a task.
     #[cfg(feature = "tasks")]
     detaches: bool,
-    /// The handler wants to go on after this time.
+    /// The handler wants to continue after this time.
     #[cfg(feature = "tasks")]
     sleeps: Option<std::time::Duration>,
     /// How many times the handler has waited in this round.
@@ -151,7 +151,7 @@ impl Log {
         self.state().replay.keep(key, value);
     }
 
-    /// Ends the round, if the handler asks or wants to go on later.
+    /// Ends the round, if the handler asks or wants to continue later.
     fn take_end<T>(&self) -> Option<Finished<T>> {
         let mut state = self.state();
         let end = state.take_end()?;
@@ -327,10 +327,10 @@ pub(crate) enum Finished<T> {
     Done(Result<T, Error>),
     /// The handler asks.
     Asks(OpenQuestions),
-    /// The handler goes on as a task.
+    /// The handler continues as a task.
     #[cfg(feature = "tasks")]
     Detaches(Replay),
-    /// The handler goes on after this time.
+    /// The handler continues after this time.
     #[cfg(feature = "tasks")]
     Sleeps {
         /// How long.

@@ -243,7 +243,7 @@ impl Server {
         self
     }
 
-    /// Restricts the revisions that the server speaks.
+    /// Restricts the revisions that the server supports.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.revisions = revisions.into_iter().collect();
         self
@@ -474,7 +474,7 @@ impl Server {
         #[cfg(feature = "tasks")]
         if let Some(table) = &core.tasks {
             let _ = table.core.set(Arc::downgrade(&core));
-            // Tasks of an earlier process go on without a request. Those in memory begin with a request.
+            // Tasks of an earlier process continue without a request. Those in memory begin with a request.
             table.start_if_durable();
         }
         let dispatch: Arc<dyn Service> = match self.backend {
@@ -491,7 +491,7 @@ impl Server {
 
     /// Serves the client that started this process, over standard input and output, until it closes them.
     ///
-    /// Standard output belongs to the protocol from here on: print to standard error, or send [`Ctx::log`](crate::Ctx::log).
+    /// From now on, standard output belongs to the protocol: print to standard error, or send [`Ctx::log`](crate::Ctx::log).
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         self.build()?.serve_stdio().await
     }

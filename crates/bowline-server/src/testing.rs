@@ -127,7 +127,7 @@ impl CtxBuilder {
         self
     }
 
-    /// Makes the caller speak this revision. Default: 2026-07-28.
+    /// Sets the revision of the caller. Default: 2026-07-28.
     pub fn revision(mut self, revision: Revision) -> Self {
         self.revision = revision;
         self

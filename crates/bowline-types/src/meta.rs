@@ -90,7 +90,7 @@ impl Meta {
         self
     }
 
-    /// Takes `key` out.
+    /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<RawJson> {
         self.0.remove(key)
     }
@@ -225,8 +225,8 @@ impl fmt::Display for MetaKeyError {
 
 impl std::error::Error for MetaKeyError {}
 
-/// Checks a key against the grammar that holds from 2025-06-18 on: an optional prefix of labels joined by
-/// dots and ended by a slash, then a name, which may be empty.
+/// Checks a key against the grammar of 2025-06-18 and later: an optional prefix of labels, joined by
+/// dots and followed by a slash, then a name, which may be empty.
 pub fn validate_key(key: &str) -> Result<(), MetaKeyError> {
     let (prefix, name) = split(key);
     if let Some(prefix) = prefix

@@ -96,7 +96,12 @@ impl Connection {
         while answering.tasks.try_join_next().is_some() {}
         if answering.running.len() >= MAX_QUESTIONS {
             drop(answering);
-            return self.reply(&id, Err(RpcError::internal("too many requests at once")));
+            return self.reply(
+                &id,
+                Err(RpcError::internal(format!(
+                    "too many concurrent requests; at most {MAX_QUESTIONS} are answered"
+                ))),
+            );
         }
         let related_task = self.related_task(params.as_ref());
         let task = answering.tasks.spawn({

@@ -24,7 +24,7 @@ use std::{
 /// A stream of changes, from [`Client::listen`](crate::Client::listen).
 ///
 /// A change that repeats before it was read is reported once. After a reconnect, everything in the filter is reported
-/// as changed. The stream ends if the server ends it or the connection is lost for good; [`error`](Self::error) returns
+/// as changed. The stream ends if the server ends it or the connection is lost permanently; [`error`](Self::error) returns
 /// the reason. Dropping it ends the subscription.
 pub struct Listen {
     core: Arc<Core>,

@@ -117,7 +117,8 @@ async fn plain(client: &Client, params: &RawJson, options: &Options) -> Result<C
 
 /// Makes a call with `params.task`.
 async fn augmented(client: &Client, params: &RawJson, options: &mut Options) -> Result<Called> {
-    let invalid = |error: serde_json::Error| Error::misuse(format!("the parameters: {error}"));
+    let invalid =
+        |error: serde_json::Error| Error::misuse(format!("cannot serialize the parameters: {error}"));
     let mut members = params.members().map_err(invalid)?;
     let ttl = options.task_ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
     members.insert("task", ttl.map_or_else(RawJson::empty_object, |ttl| json!({ "ttl": ttl }).into()));

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-/// How often a task is polled although the server sends notifications, in case one is lost.
+/// How often a task is polled while the server sends notifications, in case one is lost.
 const BACKSTOP: Duration = Duration::from_secs(30);
 
 /// The states of a task, from [`TaskHandle::updates`](crate::TaskHandle::updates).

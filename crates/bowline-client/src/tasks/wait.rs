@@ -192,7 +192,7 @@ impl Core {
         }
         let keys: Vec<String> = answers.keys().map(ToOwned::to_owned).collect();
         let params = RawJson::of(&UpdateTaskParams::new(task_id, answers))
-            .map_err(|error| Error::misuse(format!("an answer cannot be written: {error}")))?;
+            .map_err(|error| Error::misuse(format!("cannot serialize an answer: {error}")))?;
         let mut backoff = Backoff::new();
         for attempt in 1.. {
             match self.task_request(Method::UpdateTask, task_id, &params, options).await {

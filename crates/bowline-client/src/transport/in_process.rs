@@ -16,7 +16,7 @@ impl Connect for ServerHandle {
         // The task ends with the streams, whose other ends the client holds.
         tokio::spawn(async move {
             if let Err(error) = server.serve(read, write).await {
-                tracing::debug!(%error, "a server in this process ended");
+                tracing::debug!(%error, "an in-process server failed");
             }
         });
         Box::pin(async move { Stream::new(from_server, to_server).connect(inbox).await })

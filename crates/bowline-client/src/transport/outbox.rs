@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The number of queued bytes from which on requests wait.
+/// Requests wait while at least this many bytes are queued.
 const ROOM: usize = 1024 * 1024;
 
 /// The frames to write.

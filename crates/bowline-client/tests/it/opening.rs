@@ -1,4 +1,4 @@
-//! How a client finds out what a server speaks.
+//! How a client detects which revisions a server supports.
 
 use crate::support::*;
 use bowline_client::{Client, memory};

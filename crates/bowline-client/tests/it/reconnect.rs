@@ -1,4 +1,4 @@
-//! A connection that is lost and comes back, in memory.
+//! A connection that is lost and restored, in memory.
 
 use crate::support::*;
 use bowline_client::{

@@ -145,7 +145,7 @@ impl Opening {
     }
 
     /// Takes a reply to the probe that arrives while the handshake is under way. It counts if the handshake fails. Returns
-    /// whether it is a discovery with a revision that both sides speak.
+    /// whether it is a discovery with a revision that both sides support.
     pub fn accept_late(&mut self, result: &RawJson) -> bool {
         let discovered = result.decode::<DiscoverResult>().ok().filter(|discovered| {
             newest_common(self.revisions(), &discovered.supported_versions)
@@ -201,7 +201,7 @@ impl Opening {
     }
 
     /// Goes on with the newest revision of `theirs` that is also ours, unless it is the one refused twice. Refused once
-    /// it is tried again: behind one address there may be an instance of the server that does not speak it yet.
+    /// it is tried again: behind one address there may be an instance of the server that does not support it yet.
     fn choose(&mut self, theirs: Vec<String>, refused: Option<Revision>) -> Step {
         let ours = self.revisions();
         match newest_common(ours, &theirs) {

@@ -16,7 +16,7 @@ pub enum Fulfilled {
     Extension(Box<str>, RawJson),
 }
 
-/// A result no client may take for a success.
+/// A result that a client must not treat as a success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultError {
@@ -59,7 +59,7 @@ pub fn classify(revision: Revision, result: RawJson, extensions: &[&str]) -> Res
             let required: InputRequiredResult = result.decode().map_err(malformed)?;
             if required.input_requests.is_none() && required.request_state.is_none() {
                 return Err(ResultError::Malformed(
-                    "neither `inputRequests` nor `requestState` is given".into(),
+                    "`inputRequests` and `requestState` are both missing".into(),
                 ));
             }
             Ok(Fulfilled::InputRequired(Box::new(required)))

@@ -85,7 +85,7 @@ pub enum Handling {
     Opening,
 }
 
-/// Decides by which rules a server that speaks `revisions` handles a message.
+/// Decides by which rules a server that supports `revisions` handles a message.
 pub fn classify(revisions: RevisionSet, transport: Transport, message: MessageKind) -> Handling {
     let (describes_itself, is_initialize) = match message {
         MessageKind::Request { describes_itself, is_initialize } => (describes_itself, is_initialize),

@@ -61,7 +61,7 @@ fn initialize(
         return Err(RpcError::unsupported_version(&params.protocol_version, &supported));
     };
     let legacy = Legacy::new(revision, principal.cloned(), &params);
-    // Clients of an endpoint that knows no principals cannot be told apart.
+    // Clients of an endpoint without principals cannot be distinguished.
     let is_identified = principal.is_some() || matches!(subscriber, Subscriber::WithoutTokens);
     let result = legacy.greeting(profile, memory, is_identified);
     Ok((legacy, result))

@@ -201,7 +201,7 @@ pub struct TaskJob {
     /// Whether the task was cancelled and the other system has not confirmed that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancels: bool,
-    /// How often cancelling the job failed.
+    /// How often cancelling the work at the other system failed.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub tries: u32,
 }
@@ -223,7 +223,7 @@ pub struct TaskRecord {
     /// The version of the tool's code.
     #[serde(default)]
     pub version: u32,
-    /// Whether the task runs again after an attempt died.
+    /// Whether the task runs again after an attempt crashed.
     pub resumes: bool,
     /// Who made the call.
     pub caller: TaskCaller,

@@ -55,7 +55,7 @@ pub enum Event {
     Release,
     /// The handler is done.
     Finish(Ending),
-    /// The client cancels. If another system does the work, whoever claims the record next cancels the job there.
+    /// The client cancels. If another system does the work, the next process that claims the record cancels it there.
     Cancel,
     /// The other system that does the work has cancelled it, or does not run it.
     CancelledOutside,

@@ -224,7 +224,9 @@ impl fmt::Display for TemplateError {
             Problem::Unopened => f.write_str("unmatched `}`"),
             Problem::Literal(found) => write!(f, "{found:?} is not allowed in a URI"),
             Problem::Percent => f.write_str("expected two hexadecimal digits after `%`"),
-            Problem::ReservedOperator(found) => write!(f, "the operator {found:?} is reserved"),
+            Problem::ReservedOperator(found) => {
+                write!(f, "the operator {found:?} is reserved by RFC 6570 and cannot be used")
+            }
             Problem::Name(found) => {
                 f.write_str("expected a variable name")?;
                 got(f, found)
@@ -403,7 +405,10 @@ mod tests {
         check("/id*}", &expect!["URI template, column 5: unmatched `}`"]);
         check("é {b}", &expect!["URI template, column 2: ' ' is not allowed in a URI"]);
         check("a%2x", &expect!["URI template, column 2: expected two hexadecimal digits after `%`"]);
-        check("{!x}", &expect!["URI template, column 2: the operator '!' is reserved"]);
+        check(
+            "{!x}",
+            &expect!["URI template, column 2: the operator '!' is reserved by RFC 6570 and cannot be used"],
+        );
         check("{}", &expect!["URI template, column 2: expected a variable name, got '}'"]);
         check("{a,}", &expect!["URI template, column 4: expected a variable name, got '}'"]);
         check("{a:0}", &expect!["URI template, column 4: expected a prefix length from 1 to 9999"]);

@@ -25,9 +25,9 @@ use std::sync::Arc;
 pub(crate) enum RoundEnd {
     /// With the outcome of the call, or with questions.
     Outcome(Outcome),
-    /// The handler goes on as a task.
+    /// The handler continues as a task.
     Detaches(Replay),
-    /// The handler goes on after this time.
+    /// The handler continues after this time.
     Sleeps { time: std::time::Duration, replay: Replay },
     /// There was no handler to run, and what was done is in the record.
     Written,
@@ -72,7 +72,7 @@ impl Core {
                         Ok(end) => end,
                         Err(_) => match table.hand_over(submission, &ctx, round).await {
                             Ok(accepted) => return accepted,
-                            // The record cannot be written: the call goes on as a plain call.
+                            // The record cannot be written: the call continues as a plain call.
                             Err(round) => round.await,
                         },
                     },

@@ -1,4 +1,4 @@
-//! Only so many calls at once.
+//! Limits the number of concurrent calls.
 
 use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notifier, Outcome};
 use bowline_types::RpcError;

@@ -472,7 +472,7 @@ impl Conversation {
         }
     }
 
-    /// Asks a legacy client whether it is alive. False when it has not completed the handshake, or knows no pings.
+    /// Asks a legacy client whether it is alive. Returns false if it has not completed the handshake, or does not support pings.
     pub fn ping(&self, sink: &dyn Sink) -> bool {
         let is_known = self.is_ready();
         if is_known {

@@ -321,7 +321,7 @@ async fn a_panic_is_an_error_response_and_the_connection_continues() {
 }
 
 #[tokio::test]
-async fn a_blocking_handler_runs_elsewhere() {
+async fn a_blocking_handler_runs_on_another_thread() {
     fn thread() -> String {
         std::thread::current().name().map(str::to_owned).unwrap_or_default()
     }

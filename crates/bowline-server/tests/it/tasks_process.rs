@@ -1,4 +1,4 @@
-//! Tasks that survive the death of a real process: `kill -9`, and the next process on the same SQLite file goes on.
+//! Tasks that survive a crash of a real process: `kill -9`, and the next process on the same SQLite file continues.
 
 use crate::tasks::{create, peer, until};
 use bowline_server::{Ctx, Error, Job, JobStatus, Result, Server, ServerHandle, Task, Tasks, Tool};

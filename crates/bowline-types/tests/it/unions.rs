@@ -1,4 +1,4 @@
-//! Values that are one of several things, and how they are told apart.
+//! Values of several types, and how they are distinguished.
 
 use bowline_types::*;
 use serde_json::json;
