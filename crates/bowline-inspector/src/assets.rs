@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ring::digest;
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-/// The place in documents that stands for the path of the assets.
+/// The placeholder for the path of the assets in documents.
 const PLACE: &str = "{{assets}}";
 
 macro_rules! assets {

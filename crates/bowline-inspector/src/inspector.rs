@@ -1,4 +1,4 @@
-//! The inspector of one host: what it shares between requests, and how it is set up.
+//! The inspector of one host: what it shares between requests, and how it is configured.
 
 use crate::{
     actions::PageState,
@@ -50,7 +50,7 @@ pub struct InspectorOptions {
     pub version: String,
     /// How to connect clients to the gateway.
     pub connect: Vec<ConnectHint>,
-    /// The call that Home offers; otherwise a good one is chosen.
+    /// The call that Home suggests. If it is not set, the inspector chooses one.
     pub try_call: Option<TryCall>,
 }
 
@@ -78,7 +78,7 @@ impl InspectorOptions {
 
 /// The inspector of a host. Clones share everything.
 ///
-/// Create it before the host, so that the host can show it everything with [`tap`](Self::tap); then
+/// Create it before the host, so that the host can report all messages to it with [`tap`](Self::tap); then
 /// [`attach`](Self::attach) the host and [`serve`](Self::serve) the page.
 #[derive(Clone)]
 pub struct Inspector {

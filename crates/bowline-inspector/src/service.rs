@@ -186,7 +186,7 @@ impl InspectorService {
         }
     }
 
-    /// Makes a link for whoever knows the secret of this launch.
+    /// Creates a link for a program that has the secret of this launch.
     fn link(&self, headers: &HeaderMap) -> Result<Response<Body>, Failure> {
         if !bearer(headers).is_some_and(|secret| self.shared.keys.is_secret(secret)) {
             return Err(no_key());

@@ -66,7 +66,7 @@ impl Drop for PostgresBus {
 impl Bus for PostgresBus {
     fn publish(&self, message: Message) {
         if self.waiting.try_send(message).is_err() {
-            tracing::debug!("a hint is lost: {WAITING} wait to be sent");
+            tracing::debug!("dropped a hint, because {WAITING} are waiting to be sent");
         }
     }
 
@@ -122,10 +122,10 @@ impl Link {
         loop {
             self.send_until_closed(&mut listening).await;
             drop(listening);
-            tracing::warn!("the connection for hints closed; connecting again");
+            tracing::warn!("the connection for hints was closed; reconnecting");
             let mut pause = PAUSES.0;
             listening = loop {
-                // All nodes lose their connections at the same time; they must not come back at the same time.
+                // All nodes lose their connections at the same time; they must not reconnect at the same time.
                 tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                 match self.listen().await {
                     Ok(listening) => break listening,

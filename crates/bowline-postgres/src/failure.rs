@@ -51,7 +51,7 @@ fn is_undone(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|error| error.parsed_severity() == Some(Severity::Error))
 }
 
-/// Repeating the statement does not help: a right is missing, or the table is not ours.
+/// Returns whether repeating the statement cannot help, because a permission is missing or the table is not ours.
 fn is_wrong(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else { return false };
     let code = code.code();

@@ -62,7 +62,7 @@ impl Drop for RedisBus {
 impl Bus for RedisBus {
     fn publish(&self, message: Message) {
         if self.waiting.try_send(message).is_err() {
-            tracing::debug!("a hint is lost: {WAITING} wait to be sent");
+            tracing::debug!("dropped a hint, because {WAITING} are waiting to be sent");
         }
     }
 
@@ -131,10 +131,10 @@ impl Listener {
         loop {
             self.listen(&mut subscribed).await;
             drop(subscribed);
-            tracing::warn!("the connection for hints closed; connecting again");
+            tracing::warn!("the connection for hints was closed; reconnecting");
             let mut pause = PAUSES.0;
             subscribed = loop {
-                // All nodes lose their connections at the same time; they must not come back at the same time.
+                // All nodes lose their connections at the same time; they must not reconnect at the same time.
                 tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                 match self.subscribe().await {
                     Ok(subscribed) => break subscribed,

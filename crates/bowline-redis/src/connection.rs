@@ -1,4 +1,4 @@
-//! A connection that many callers share, and that comes back.
+//! A connection that many callers share, and that reconnects.
 
 use std::time::Duration;
 

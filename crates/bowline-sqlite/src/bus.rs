@@ -75,7 +75,7 @@ impl Bus for SqliteBus {
     fn publish(&self, message: Message) {
         self.hints.send(BusEvent::Message(message.clone()));
         if self.waiting.try_send(message).is_err() {
-            tracing::debug!("a hint is lost: {WAITING} wait to be written");
+            tracing::debug!("dropped a hint, because {WAITING} are waiting to be written");
         }
     }
 

@@ -103,10 +103,10 @@ impl Worker {
             TrySendError::Full(_) => {
                 StoreError::unavailable(format!("{WAITING} operations wait for the database"))
             }
-            TrySendError::Disconnected(_) => StoreError::unavailable("the thread of the database has ended"),
+            TrySendError::Disconnected(_) => StoreError::unavailable("the database thread has stopped"),
         })?;
         // The thread answers every job that it takes, unless it panics in the middle of one.
-        result.await.unwrap_or_else(|_| Err(StoreError::unknown("the thread of the database has ended")))
+        result.await.unwrap_or_else(|_| Err(StoreError::unknown("the database thread has stopped")))
     }
 }
 

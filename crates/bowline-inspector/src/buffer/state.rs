@@ -305,7 +305,7 @@ impl State {
         }
     }
 
-    /// Adds something that is not a message.
+    /// Adds an entry that is not a message, such as a line of standard error.
     pub(super) fn note(
         &mut self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! The server is killed and comes back. One test, because it disturbs all others: `tests/stores/run` runs it alone.
+//! The server is killed and restarted. One test, because it disturbs all others: `tests/stores/run` runs it alone.
 
 use std::sync::Arc;
 

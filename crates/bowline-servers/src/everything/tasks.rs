@@ -74,7 +74,7 @@ async fn multi_input(ctx: Ctx) -> Result<String> {
     Ok(format!("{name} is {}", if confirm { "sure" } else { "not sure" }))
 }
 
-/// Ask for a name, then go on in the background.
+/// Ask for a name, then continue in the background.
 #[tool(task = Task::later().required(), read_only)]
 async fn test_tool_with_task(ctx: Ctx) -> Result<String> {
     let Name { name } = ctx.ask("What is your name?").await?.accepted()?;

@@ -73,7 +73,7 @@ impl Jail {
     pub(crate) fn open(roots: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self> {
         let roots = roots.into_iter().map(|root| Root::open(root.as_ref())).collect::<Result<Vec<_>>>()?;
         if roots.is_empty() {
-            return Err(Error::tool("no directory to serve"));
+            return Err(Error::tool("no directory to serve; name at least one"));
         }
         Ok(Self { roots })
     }

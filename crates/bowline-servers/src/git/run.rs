@@ -269,7 +269,10 @@ impl Repository {
         command.args(["config", "--list", "--includes", "--show-scope", "--name-only", "-z"]);
         let listed = self.finish(command, Vec::new(), MAX_SETTINGS).await?;
         if listed.cut {
-            return Err(Error::tool("the configuration of the repository is too large"));
+            return Err(Error::tool(format!(
+                "the git configuration of the repository is larger than {} KiB",
+                MAX_SETTINGS / 1024
+            )));
         }
         let listed = listed.text();
         let mut words = listed.split('\0');

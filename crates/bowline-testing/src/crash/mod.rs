@@ -50,7 +50,7 @@ const TIME: Duration = Duration::from_secs(30);
 /// [`Server::tasks`](bowline_server::Server::tasks) are replaced.
 ///
 /// What is outside of the processes, such as the files or the database that the handler changes, must be shared by all
-/// servers that `server` makes, or begin anew with each run: the effects of several runs follow each other there.
+/// servers that `server` makes, or start over with each run: the effects of several runs follow each other there.
 ///
 /// Longer waits of [`Ctx::sleep`](bowline_server::Ctx::sleep) take no time; those up to 5 s do.
 pub fn crash_each_step(tool: impl Into<String>, server: impl Fn() -> Server + Send + 'static) -> CrashTest {
@@ -175,7 +175,7 @@ impl CrashTest {
     /// names all the points where that was so. Fails, too, if the tool's tasks do not run again after a crash, or if its
     /// calls do not become tasks.
     ///
-    /// If the returned future is dropped, the run that goes on is the last one.
+    /// If the returned future is dropped, the current run is the last one.
     pub async fn run(self) -> Result<CrashReport> {
         let (send, receive) = tokio::sync::oneshot::channel();
         // A thread of its own: the runtimes of the processes cannot run inside of the one that runs the test.
@@ -183,7 +183,9 @@ impl CrashTest {
             let outcome = self.run_all(|| send.is_closed());
             let _ = send.send(outcome);
         });
-        receive.await.unwrap_or_else(|_| Err(Error::unexpected("the server could not be made: it panicked")))
+        receive
+            .await
+            .unwrap_or_else(|_| Err(Error::unexpected("the function that builds the server panicked")))
     }
 
     fn run_all(self, is_given_up: impl Fn() -> bool) -> Result<CrashReport> {
@@ -195,7 +197,7 @@ impl CrashTest {
         let mut problems = String::new();
         for point in &points {
             if is_given_up() {
-                return Err(Error::unexpected("the test was given up"));
+                return Err(Error::unexpected("the test was aborted"));
             }
             if let Err(problem) = run_once(&plan, point, &expected, &same) {
                 let _ = write!(problems, "\n- a crash {point}: {problem}");
@@ -211,14 +213,13 @@ impl CrashTest {
     }
 }
 
-/// One process that crashes, and one that goes on.
+/// One process that crashes, and one that continues.
 fn run_once(plan: &Plan, point: &CrashPoint, expected: &Value, same: &Same) -> Result<(), String> {
     let world = Arc::new(World::default());
     let crashed = Process::new(plan, &world, Some(point.clone())).run().map_err(|error| error.to_string())?;
     if crashed.end.is_some() {
-        return Err(
-            "the handler did not come here again; its steps depend on something that changes".to_owned()
-        );
+        return Err("the handler did not reach this point again; its steps depend on something that changes"
+            .to_owned());
     }
     world.end_leases();
     let ProcessReport { end, .. } = Process::new(plan, &world, None)

@@ -117,7 +117,7 @@ impl Connection {
         pending().await
     }
 
-    /// Runs an operation of a process that lives.
+    /// Runs an operation of a process that has not crashed.
     async fn alive<T>(&self, operation: BoxFuture<'_, T>) -> T {
         if self.has_crashed() {
             return pending().await;

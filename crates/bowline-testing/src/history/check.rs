@@ -125,7 +125,7 @@ pub(super) fn all(entries: &[Entry]) -> Vec<Violation> {
                         *last = *number;
                     }
                     None => {
-                        broken(Rule::H6, format!("stream {stream} went on with {number} after its error"));
+                        broken(Rule::H6, format!("stream {stream} continued with {number} after its error"));
                     }
                 }
             }

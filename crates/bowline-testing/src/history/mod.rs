@@ -98,7 +98,7 @@ pub enum Event {
     NodeDied { node: String },
     /// The effect of a step happened.
     StepRan { task: String, step: String },
-    /// A handler went on with the value of a step.
+    /// A handler continued with the value of a step.
     StepUsed { task: String, step: String, value: String },
     /// A call was accepted with a state that is good for one use.
     StateUsed { state: String, call: String },
@@ -110,7 +110,7 @@ pub enum Event {
     Sent { request: String },
     /// The request was answered, failed, or its connection broke.
     Settled { request: String },
-    /// No more faults from here on.
+    /// No more faults after this event.
     Quiet,
 }
 

@@ -48,7 +48,7 @@ impl SimStore {
             Delivery::Before => Err(StoreError::unavailable("simulated")),
             Delivery::Cut | Delivery::After | Delivery::Late(_) => {
                 tokio::time::sleep(DEADLINE).await;
-                Err(StoreError::unavailable("simulated: no answer"))
+                Err(StoreError::unavailable("simulated: no response"))
             }
         }
     }
@@ -76,7 +76,7 @@ impl SimStore {
             Delivery::After => {
                 let _ = run(memory).await;
                 tokio::time::sleep(DEADLINE).await;
-                Err(StoreError::unknown("simulated: the answer got lost").into())
+                Err(StoreError::unknown("simulated: the response was lost").into())
             }
             Delivery::Late(time) => {
                 // Ends by itself after the time.

@@ -354,7 +354,7 @@ fn a_thousand_seeds_follow_the_rules() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn the_same_seed_gives_the_same_run() {
     for seed in [3, 77] {
         assert_eq!(history_of(seed).entries(), history_of(seed).entries(), "seed {seed}");
     }
