@@ -63,8 +63,8 @@ pub use server::{
 };
 #[cfg(feature = "server")]
 pub use server::{
-    Authority, Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestBody,
-    RequestFilter, ServeHttp, serve,
+    Authority, Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, PeerAddress, Principal,
+    RequestBody, RequestFilter, ServeHttp, serve,
 };
 #[cfg(feature = "store")]
 #[cfg_attr(docsrs, doc(cfg(feature = "store")))]

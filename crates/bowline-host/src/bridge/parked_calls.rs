@@ -1,24 +1,27 @@
 //! Calls of legacy servers that wait for answers of their caller. Their number and waiting time are limited.
 
 use super::UpstreamCall;
-use crate::upstream::CallerKey;
-use bowline_proto::{caller::user_of, service::ClientView};
+use crate::upstream::{CallerKey, network};
+use bowline_proto::{caller::user_of, service::Call};
 use bowline_server::transport::random_id;
 use std::{
     collections::HashMap,
     fmt,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 /// How long a call waits for an answer.
 const MAX_WAIT: Duration = Duration::from_secs(600);
-/// How many calls may wait: in total, per session (or user without session), per user over all sessions, and for all
-/// anonymous callers together.
+/// How many calls may wait: in total, per session (or user without session), and per user over all sessions.
 const MAX_PARKED: usize = 1000;
 const MAX_PER_CALLER: usize = 64;
 const MAX_PER_USER: usize = 256;
-const MAX_ANONYMOUS: usize = 256;
+/// The same for callers without user, whether they have sessions or not: per network, and for all of them together. Many
+/// clients can be behind one address.
+const MAX_PER_NETWORK: usize = 128;
+const MAX_ANONYMOUS: usize = 512;
 
 /// The calls that wait, each with its context.
 pub(crate) struct ParkedCalls<T>(Mutex<HashMap<String, Parked<T>>>);
@@ -27,8 +30,24 @@ struct Parked<T> {
     call: UpstreamCall,
     context: T,
     caller: CallerKey,
-    user: Option<Arc<str>>,
+    owner: Owner,
     since: Instant,
+}
+
+/// Who is responsible for a call: the user, or whoever uses a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Owner {
+    User(Arc<str>),
+    Network(Option<IpAddr>),
+}
+
+impl Owner {
+    fn of(call: &Call) -> Self {
+        match &call.client.principal {
+            Some(principal) => Self::User(user_of(principal)),
+            None => Self::Network(network(call)),
+        }
+    }
 }
 
 impl<T> Parked<T> {
@@ -53,20 +72,16 @@ impl<T> ParkedCalls<T> {
         &self,
         call: UpstreamCall,
         context: T,
-        client: &Arc<ClientView>,
+        of: &Call,
     ) -> Result<String, Box<(UpstreamCall, T)>> {
         self.sweep();
         let mut parked = self.parked();
-        let (caller, user) = (CallerKey::quota(client), client.principal.as_ref().map(user_of));
-        if !is_allowed(
-            parked.values().map(|parked| (&parked.caller, parked.user.as_ref())),
-            &caller,
-            user.as_ref(),
-        ) {
+        let (caller, owner) = (CallerKey::quota(of), Owner::of(of));
+        if !is_allowed(parked.values().map(|parked| (&parked.caller, &parked.owner)), (&caller, &owner)) {
             return Err(Box::new((call, context)));
         }
         let key = random_id();
-        parked.insert(key.clone(), Parked { call, context, caller, user, since: Instant::now() });
+        parked.insert(key.clone(), Parked { call, context, caller, owner, since: Instant::now() });
         Ok(key)
     }
 
@@ -102,18 +117,22 @@ impl<T> ParkedCalls<T> {
 
 /// Returns whether the limits allow one more call of a caller.
 fn is_allowed<'a>(
-    parked: impl Iterator<Item = (&'a CallerKey, Option<&'a Arc<str>>)>,
-    caller: &CallerKey,
-    user: Option<&Arc<str>>,
+    parked: impl Iterator<Item = (&'a CallerKey, &'a Owner)>,
+    (caller, owner): (&CallerKey, &Owner),
 ) -> bool {
-    let (mut all, mut of_one, mut of_user) = (0, 0, 0);
-    for (other, other_user) in parked {
+    let (mut all, mut of_caller, mut of_owner, mut anonymous) = (0, 0, 0, 0);
+    for (other, others_owner) in parked {
         all += 1;
-        of_one += usize::from(other == caller);
-        of_user += usize::from(user.is_some() && other_user == user);
+        of_caller += usize::from(other == caller);
+        of_owner += usize::from(others_owner == owner);
+        anonymous += usize::from(matches!(others_owner, Owner::Network(_)));
     }
-    let max_of_one = if caller.is_anonymous() { MAX_ANONYMOUS } else { MAX_PER_CALLER };
-    all < MAX_PARKED && of_one < max_of_one && of_user < MAX_PER_USER
+    let owner_allows = match owner {
+        Owner::User(_) => of_owner < MAX_PER_USER,
+        Owner::Network(_) => of_owner < MAX_PER_NETWORK && anonymous < MAX_ANONYMOUS,
+    };
+    // Clients that only their network distinguishes have the share of the network.
+    all < MAX_PARKED && owner_allows && (caller.is_anonymous() || of_caller < MAX_PER_CALLER)
 }
 
 impl<T> fmt::Debug for ParkedCalls<T> {
@@ -125,38 +144,89 @@ impl<T> fmt::Debug for ParkedCalls<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bowline_types::{RawJson, Revision};
+    use bowline_http::PeerAddress;
+    use bowline_proto::{params::Params, service::ClientView};
+    use bowline_types::{Method, RawJson, Revision};
 
-    fn client(revision: Revision, user: Option<&str>) -> Arc<ClientView> {
-        Arc::new(ClientView::new(revision, user.map(Arc::from), RawJson::empty_object(), None))
+    /// Whose a parked call is. The client is kept, because a session is identified by it.
+    struct Caller {
+        key: CallerKey,
+        owner: Owner,
+        _client: Arc<ClientView>,
+    }
+
+    impl Caller {
+        fn new(revision: Revision, user: Option<&str>, peer: &str) -> Self {
+            let client =
+                Arc::new(ClientView::new(revision, user.map(Arc::from), RawJson::empty_object(), None));
+            let mut call = Call::new(Method::CallTool, Params::empty(), Arc::clone(&client));
+            call.extensions.insert(PeerAddress(peer.parse().unwrap()));
+            Self { key: CallerKey::quota(&call), owner: Owner::of(&call), _client: client }
+        }
+
+        fn session(user: Option<&str>, peer: &str) -> Self {
+            Self::new(Revision::V2025_11_25, user, peer)
+        }
+
+        fn request(user: Option<&str>, peer: &str) -> Self {
+            Self::new(Revision::V2026_07_28, user, peer)
+        }
+    }
+
+    fn may_park(caller: &Caller, parked: &[Caller]) -> bool {
+        is_allowed(parked.iter().map(|parked| (&parked.key, &parked.owner)), (&caller.key, &caller.owner))
+    }
+
+    /// Parks calls until the limits refuse one, and returns how many there are.
+    fn fill(parked: &mut Vec<Caller>, caller: impl Fn() -> Caller) -> usize {
+        let before = parked.len();
+        while parked.len() <= MAX_PARKED {
+            let next = caller();
+            if !may_park(&next, parked) {
+                break;
+            }
+            parked.push(next);
+        }
+        parked.len() - before
     }
 
     #[test]
     fn a_session_at_its_limit_does_not_block_others() {
-        let legacy = |user| client(Revision::V2025_11_25, user);
-        let (one, other) = (legacy(None), legacy(None));
-        let (key, others) = (CallerKey::quota(&one), CallerKey::quota(&other));
-        let full = vec![(&key, None); MAX_PER_CALLER];
-        assert!(!is_allowed(full.iter().copied(), &key, None));
-        assert!(
-            is_allowed(full.iter().copied(), &others, None),
-            "another session without a user has its own share"
-        );
-
-        // Requests that cannot be distinguished share one quota and leave the rest to others.
-        let anybody = CallerKey::quota(&client(Revision::V2026_07_28, None));
-        assert!(is_allowed(vec![(&anybody, None); MAX_PER_CALLER].into_iter(), &anybody, None));
-        let full = vec![(&anybody, None); MAX_ANONYMOUS];
-        assert!(!is_allowed(full.iter().copied(), &anybody, None));
-        assert!(is_allowed(full.iter().copied(), &key, None));
+        let (one, other) = (Caller::session(None, "192.0.2.1"), Caller::session(None, "192.0.2.1"));
+        let full = || vec![(&one.key, &one.owner); MAX_PER_CALLER].into_iter();
+        assert!(!is_allowed(full(), (&one.key, &one.owner)));
+        assert!(is_allowed(full(), (&other.key, &other.owner)), "another session has its own share");
 
         // Nobody gets more by opening sessions.
-        let ada: Arc<str> = "ada".into();
-        let sessions: Vec<_> = (0..MAX_PER_USER).map(|_| legacy(Some("ada"))).collect();
-        let keys: Vec<_> = sessions.iter().map(CallerKey::quota).collect();
-        let full = keys.iter().map(|key| (key, Some(&ada)));
-        let next = legacy(Some("ada"));
-        assert!(!is_allowed(full.clone(), &CallerKey::quota(&next), Some(&ada)));
-        assert!(is_allowed(full, &CallerKey::quota(&legacy(Some("bob"))), Some(&"bob".into())));
+        let mut parked = Vec::new();
+        assert_eq!(fill(&mut parked, || Caller::session(Some("ada"), "192.0.2.1")), MAX_PER_USER);
+        assert!(may_park(&Caller::session(Some("bob"), "192.0.2.1"), &parked));
+    }
+
+    #[test]
+    fn an_anonymous_network_at_its_limit_does_not_block_others() {
+        let mut parked = Vec::new();
+        let one = || Caller::request(None, "192.0.2.1");
+        assert_eq!(fill(&mut parked, one), MAX_PER_NETWORK);
+        // Sessions are no way around it.
+        assert!(!may_park(&Caller::session(None, "192.0.2.1"), &parked));
+        assert_eq!(fill(&mut parked, || Caller::session(None, "192.0.2.2")), MAX_PER_NETWORK);
+        assert!(may_park(&Caller::request(None, "192.0.2.3"), &parked));
+        assert!(may_park(&Caller::session(None, "192.0.2.3"), &parked));
+        assert!(may_park(&Caller::request(Some("ada"), "192.0.2.1"), &parked), "a user is not anonymous");
+    }
+
+    #[test]
+    fn anonymous_networks_together_leave_room_for_users() {
+        let mut parked = Vec::new();
+        for host in 1..=20 {
+            fill(&mut parked, || Caller::request(None, &format!("192.0.2.{host}")));
+        }
+        assert_eq!(parked.len(), MAX_ANONYMOUS);
+        assert!(may_park(&Caller::request(Some("ada"), "192.0.2.1"), &parked));
+        for user in 0..20 {
+            fill(&mut parked, || Caller::session(Some(&format!("user{user}")), "192.0.2.1"));
+        }
+        assert_eq!(parked.len(), MAX_PARKED);
     }
 }

@@ -118,6 +118,8 @@ impl UpstreamCall {
             Arc::clone(&slot),
             Arc::clone(instance),
             CallerKey::of(call),
+            // A per-client server has a single caller.
+            (instance.spec.share == Share::Shared).then(|| CallerKey::quota(call)),
             handle.clone(),
             attempt,
             call.log_level,
@@ -231,14 +233,13 @@ async fn relay(
     slot: Slot,
     instance: Arc<Instance>,
     caller: CallerKey,
+    quota_key: Option<CallerKey>,
     handle: CallHandle,
     attempt: Attempt,
     log_level: Option<LoggingLevel>,
     wants_progress: bool,
 ) -> Result<Replied, RpcError> {
     let starting = handle.pause_timeout();
-    // A per-client server has a single caller.
-    let quota_key = (instance.spec.share == Share::Shared).then(|| CallerKey::quota(handle.client()));
     let (key, permit) =
         instance.running_calls.begin(caller, attempt.subject, handle.clone(), quota_key.as_ref()).await;
     set_slot(&slot, permit);

@@ -372,7 +372,7 @@ impl Inner {
                 }
                 UpstreamReply::Asks(questions) => {
                     let state = RoundState::new(rounds, route.target());
-                    match self.parked_calls.park(upstream_call, context, &call.client) {
+                    match self.parked_calls.park(upstream_call, context, call) {
                         Ok(key) => return ask(questions, &RoundState { parked_call: Some(key), ..state }),
                         Err(rejected) => {
                             tracing::warn!("too many calls wait for answers; the question is not asked");

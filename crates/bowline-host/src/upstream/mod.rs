@@ -17,7 +17,7 @@ mod status;
 mod url_elicitations;
 
 pub(crate) use call_handle::{CallHandle, PendingQuestion};
-pub(crate) use caller_key::CallerKey;
+pub(crate) use caller_key::{CallerKey, network};
 pub(crate) use credentials::{Credentials, account_of};
 pub use http_upstream::HttpUpstream;
 pub(crate) use instance::{Instance, InstanceOwner, ServerTasks};

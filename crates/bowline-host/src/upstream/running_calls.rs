@@ -25,8 +25,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 const ABANDONED_FOR: Duration = Duration::from_secs(10);
 /// How many calls of one caller run at one server. Further calls wait and do not block other callers.
 const MAX_CALLS: usize = 16;
-/// The same for all anonymous callers together.
-const MAX_CALLS_OF_ANYBODY: usize = 64;
+/// The same for all anonymous callers of one network.
+const MAX_CALLS_OF_NETWORK: usize = 64;
 /// The number of callers from which those without calls are removed.
 const MAX_IDLE_CALLERS: usize = 64;
 
@@ -59,7 +59,7 @@ impl CallQuota {
         if callers.len() >= MAX_IDLE_CALLERS {
             callers.retain(|_, slots| slots.strong_count() > 0);
         }
-        let count = if caller.is_anonymous() { MAX_CALLS_OF_ANYBODY } else { MAX_CALLS };
+        let count = if caller.is_anonymous() { MAX_CALLS_OF_NETWORK } else { MAX_CALLS };
         let slots = Arc::new(Semaphore::new(count));
         callers.insert(caller.clone(), Arc::downgrade(&slots));
         slots

@@ -2,6 +2,7 @@
 
 use super::wired::{Wired, called, caller, done, finished, hosted, question, start};
 use bowline_host::{Health, Host, Share, Upstream};
+use bowline_http::{HttpOptions, HttpService, PeerAddress};
 use bowline_policy::{
     Guard, Policy, Rule,
     audit::{Audit, AuditSettings},
@@ -9,6 +10,9 @@ use bowline_policy::{
 use bowline_server::{Server, ServerHandle, Tool};
 use bowline_testing::{Log, Peer};
 use bowline_types::Revision;
+use bytes::Bytes;
+use http::{Request, header};
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use std::{future::Future, time::Duration};
 use tokio::sync::mpsc;
@@ -94,6 +98,50 @@ async fn anonymous_calls_that_wait_for_their_turn_do_not_use_up_the_quota() {
     for call in &waiting {
         finished(&mut anonymous, call).await;
     }
+    host.close().await;
+}
+
+/// A call of 2026-07-28 without a user, as it arrives from an address.
+fn anonymous_request(address: &str) -> Request<Full<Bytes>> {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": "far__plain", "arguments": { "from": address }, "_meta": meta });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let request = Request::post("/mcp")
+        .header(header::HOST, "localhost")
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "far__plain")
+        .extension(PeerAddress(address.parse().unwrap()));
+    request.body(Full::new(body.to_string().into())).unwrap()
+}
+
+#[tokio::test]
+async fn an_anonymous_address_at_its_limit_does_not_delay_others() {
+    let (host, handle, mut far) = hosted().await;
+    let service = HttpService::with_options(handle, HttpOptions::new());
+    let call = |address: &str| {
+        let (service, request) = (service.clone(), anonymous_request(address));
+        tokio::spawn(async move {
+            let body = service.respond(request).await.into_body().collect().await.unwrap().to_bytes();
+            String::from_utf8(body.to_vec()).unwrap()
+        })
+    };
+    let flood: Vec<_> = (0..100).map(|_| call("192.0.2.1")).collect();
+    for _ in 0..64 {
+        called(&mut far, "plain").await;
+    }
+    let other = call("192.0.2.2");
+    let others = called(&mut far, "plain").await;
+    assert_eq!(others["params"]["arguments"]["from"], "192.0.2.2");
+    done(&mut far, &others).await;
+    let answer = other.await.unwrap();
+    assert!(answer.contains("done"), "{answer}");
+    flood.iter().for_each(tokio::task::JoinHandle::abort);
     host.close().await;
 }
 

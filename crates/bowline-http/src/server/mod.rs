@@ -35,7 +35,7 @@ pub use filter::RequestFilter;
 pub use guard::Authority;
 pub use legacy::{EventLog, EventStore, MemoryEvents};
 pub use options::HttpOptions;
-pub use serve::{RequestBody, ServeHttp, serve};
+pub use serve::{PeerAddress, RequestBody, ServeHttp, serve};
 pub use service::{HttpService, Principal};
 #[cfg(feature = "store")]
 pub use shared_sessions::{Resume, SessionStore};

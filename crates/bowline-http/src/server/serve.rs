@@ -19,6 +19,7 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     io,
+    net::IpAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -152,13 +153,13 @@ async fn accept<A: Answer>(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let Some(member) = connections.join() else {
                         warnings.warn(&format!("refused a connection: {} are open, and none is idle", connections.max()));
                         continue;
                     };
                     let number = member.number;
-                    let task = tasks.spawn(serve_connection(answer.clone(), stream, closed.clone(), member));
+                    let task = tasks.spawn(serve_connection(answer.clone(), stream, peer.ip(), closed.clone(), member));
                     connections.set_task(number, task);
                 }
                 Err(error) => {
@@ -199,6 +200,12 @@ impl http_body::Body for RequestBody {
         self.0.size_hint()
     }
 }
+
+/// The address that a request came from, put into its extensions by whoever accepts connections. [`HttpService::serve`] does it.
+///
+/// Behind a proxy it is the address of the proxy. A layer that knows the address of the client may replace it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(pub IpAddr);
 
 /// Answers the requests of a socket.
 trait Answer: Clone + Send + Sync + 'static {
@@ -277,6 +284,7 @@ const SEND_BUFFER: usize = 64 * 1024;
 async fn serve_connection<A: Answer>(
     answer: A,
     stream: TcpStream,
+    peer: IpAddr,
     mut closed: watch::Receiver<()>,
     member: Member,
 ) {
@@ -287,7 +295,7 @@ async fn serve_connection<A: Answer>(
         _ = closed.changed() => return,
     };
     let activity = &member.activity;
-    let service = Tracked { answer, activity: Arc::clone(activity) };
+    let service = Tracked { answer, peer: PeerAddress(peer), activity: Arc::clone(activity) };
     let watched = |version| Watched { io: TokioIo::new(stream), activity: Arc::clone(activity), version };
     let ended = match begun {
         Ok(Ok(true)) => {
@@ -397,6 +405,7 @@ fn longer(pause: Duration) -> Duration {
 #[derive(Clone)]
 struct Tracked<A> {
     answer: A,
+    peer: PeerAddress,
     activity: Arc<Activity>,
 }
 
@@ -405,8 +414,9 @@ impl<A: Answer> Service<Request<Incoming>> for Tracked<A> {
     type Error = Infallible;
     type Future = Answered;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let running = self.activity.begin();
+        request.extensions_mut().insert(self.peer);
         self.answer.answer(request, running)
     }
 }

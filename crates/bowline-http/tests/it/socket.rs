@@ -1,7 +1,7 @@
 //! The endpoint on a real socket.
 
-use bowline_http::{HttpOptions, HttpService};
-use bowline_server::{Server, Tool};
+use bowline_http::{HttpOptions, HttpService, PeerAddress};
+use bowline_server::{Ctx, Server, Tool};
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};
 use tokio::{
@@ -156,4 +156,19 @@ async fn a_header_with_a_control_character_is_rejected() {
         stream.read_exact(&mut head).await.unwrap();
         assert_eq!(String::from_utf8_lossy(&head), status);
     }
+}
+
+#[tokio::test]
+async fn a_handler_sees_the_address_that_its_request_came_from() {
+    let peer =
+        |ctx: Ctx| ctx.extension::<PeerAddress>().map(|PeerAddress(address)| format!("peer {address}"));
+    let tool = Tool::new("peer").handler(move |ctx: Ctx| peer(ctx).unwrap_or_default());
+    let running = serve(Server::new("s").tool(tool)).await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    let call = request(running.address, "tools/call", Some("peer"), json!({ "name": "peer" }));
+    // A header says nothing about the address.
+    let call = call.replacen("Content-Length", "X-Forwarded-For: 192.0.2.1\r\nContent-Length", 1);
+    stream.write_all(call.as_bytes()).await.unwrap();
+    let reply = read_until(&mut stream, "}}").await;
+    assert!(reply.contains("peer 127.0.0.1"), "{reply}");
 }
