@@ -27,4 +27,5 @@ mod table;
 mod token;
 
 pub use documents::{DocumentReply, MAX_DOCUMENT};
+pub use page::escape_html;
 pub use server::{AuthorizationServer, MAX_BODY, Moment};

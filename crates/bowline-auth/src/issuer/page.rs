@@ -25,10 +25,11 @@ pub(super) struct Consent<'a> {
 /// Creates the page that asks for consent.
 pub(super) fn consent(consent: &Consent<'_>) -> Response<Vec<u8>> {
     let mut body = String::new();
-    let client = escape(&consent.client.name);
-    let _ = write!(body, "<p><b>{client}</b> wants to use <code>{}</code>.</p>", escape(consent.resource));
+    let client = escape_html(&consent.client.name);
+    let _ =
+        write!(body, "<p><b>{client}</b> wants to use <code>{}</code>.</p>", escape_html(consent.resource));
     if consent.client.id.starts_with("https://") {
-        let _ = write!(body, "<p>It is described at <code>{}</code>.</p>", escape(&consent.client.id));
+        let _ = write!(body, "<p>It is described at <code>{}</code>.</p>", escape_html(&consent.client.id));
     } else {
         body.push_str("<p class=\"note\">The name was chosen by the program and is not verified.</p>");
     }
@@ -37,14 +38,14 @@ pub(super) fn consent(consent: &Consent<'_>) -> Response<Vec<u8>> {
     } else {
         body.push_str("<p>It asks for:</p><ul>");
         for scope in consent.scopes.iter() {
-            let _ = write!(body, "<li><code>{}</code></li>", escape(scope));
+            let _ = write!(body, "<li><code>{}</code></li>", escape_html(scope));
         }
         body.push_str("</ul>");
     }
     let _ = write!(
         body,
         "<p>The result is sent to <b><code>{}</code></b>.</p>",
-        escape(redirect_host(consent.redirect_uri))
+        escape_html(redirect_host(consent.redirect_uri))
     );
     if is_loopback(consent.redirect_uri) {
         body.push_str(
@@ -59,25 +60,25 @@ pub(super) fn consent(consent: &Consent<'_>) -> Response<Vec<u8>> {
          <button name=\"decision\" value=\"allow\">Allow</button>\
          <button name=\"decision\" value=\"deny\">Deny</button></form>\
          <p class=\"note\">This authorization server is for development. It knows no passwords.</p>",
-        escape(consent.action),
-        escape(consent.request),
-        escape(consent.user),
+        escape_html(consent.action),
+        escape_html(consent.request),
+        escape_html(consent.user),
     );
     reply::html(StatusCode::OK, document("Allow access?", &body))
 }
 
 /// Creates a page that says why a request is refused, without a link.
 pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Vec<u8>> {
-    reply::html(status, document("Request refused", &format!("<p>{}</p>", escape(reason))))
+    reply::html(status, document("Request refused", &format!("<p>{}</p>", escape_html(reason))))
 }
 
 /// Creates a page that says why a request is refused, with a link that reports the error to the client.
 pub(super) fn refusal_with_link(reason: &str, redirect_uri: &str, url: &str) -> Response<Vec<u8>> {
     let body = format!(
         "<p>{}</p><p><a href=\"{}\" rel=\"noreferrer\">Return to <code>{}</code></a></p>",
-        escape(reason),
-        escape(url),
-        escape(redirect_host(redirect_uri))
+        escape_html(reason),
+        escape_html(url),
+        escape_html(redirect_host(redirect_uri))
     );
     reply::html(StatusCode::BAD_REQUEST, document("Request refused", &body))
 }
@@ -100,8 +101,8 @@ pub(super) fn is_loopback(uri: &str) -> bool {
     Url::split(uri).is_ok_and(|url| url.is_loopback())
 }
 
-/// Escapes text for elements and quoted attributes, and removes control characters.
-pub(super) fn escape(text: &str) -> String {
+/// Escapes text for elements and quoted attributes of HTML, and removes control characters.
+pub fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn v65_text_of_clients_cannot_leave_its_element() {
         assert_eq!(
-            escape("<b onx='1' y=\"2\">&\u{202e}\n"),
+            escape_html("<b onx='1' y=\"2\">&\u{202e}\n"),
             "&lt;b onx=&#39;1&#39; y=&quot;2&quot;&gt;&amp;"
         );
     }

@@ -11,31 +11,31 @@ use std::{fs::File, net::SocketAddr};
 /// Who issues the access tokens of callers.
 #[derive(Clone, Debug)]
 pub(super) enum AccessTokens {
-    /// The issuers in `[gateway.auth]`, and the secret for questions to them.
-    Configured { auth: Box<GatewayAuthConfig>, secret: Option<Secret> },
+    /// The issuers in `[gateway.auth]`, and the secrets of the gateway at them: for questions about tokens, and for the page on
+    /// which users connect accounts.
+    Configured { auth: Box<GatewayAuthConfig>, secret: Option<Secret>, connect_secret: Option<Secret> },
     /// The gateway itself, for development.
     Dev { scopes: Vec<String> },
 }
 
 impl AccessTokens {
-    /// Takes the configuration, and the secret that it names from the environment.
-    pub(super) fn configured(auth: &GatewayAuthConfig, environment: &Environment) -> (Self, Option<Problem>) {
-        let mut problem = None;
+    /// Takes the configuration, and the secrets that it names from the environment.
+    pub(super) fn configured(auth: &GatewayAuthConfig, environment: &Environment) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
         let mut secret = |name: &str, setting: &str| {
             let value = environment.variable(name).map(str::trim).filter(|value| !value.is_empty());
             if value.is_none() {
                 let message = format!("the environment variable `{name}` is not set");
-                problem = Some(Problem::new(setting, message));
+                problems.push(Problem::new(setting, message));
             }
             value.map(Secret::new)
         };
-        if let Some(name) = auth.connect.as_ref().and_then(|connect| connect.client_secret_env.as_ref()) {
-            secret(name, "gateway.auth.connect");
-        }
+        let connect = auth.connect.as_ref().and_then(|connect| connect.client_secret_env.as_ref());
+        let connect_secret = connect.and_then(|name| secret(name, "gateway.auth.connect"));
         let introspection = auth.introspection.as_ref();
         let secret = introspection
             .and_then(|introspection| secret(&introspection.client_secret_env, "gateway.auth.introspection"));
-        (Self::Configured { auth: Box::new(auth.clone()), secret }, problem)
+        (Self::Configured { auth: Box::new(auth.clone()), secret, connect_secret }, problems)
     }
 
     /// Returns the configured issuers.
@@ -49,7 +49,7 @@ impl AccessTokens {
     /// Describes how the endpoint is protected. `address` is that of the socket, if there is one.
     pub(super) fn protect(&self, gateway: &GatewayConfig, address: Option<SocketAddr>) -> Protect {
         match self {
-            Self::Configured { auth, secret } => protect(auth, secret.as_ref(), gateway, address),
+            Self::Configured { auth, secret, .. } => protect(auth, secret.as_ref(), gateway, address),
             Self::Dev { scopes } => {
                 let protect = Protect::dev().scopes(scopes).name(&gateway.name);
                 match address {
@@ -63,7 +63,7 @@ impl AccessTokens {
     /// Finds mistakes before the gateway serves. Fails with the one that prevents a start, and returns the others.
     pub(super) fn check(&self, config: &Config, listen: SocketAddr) -> Result<Vec<Problem>, Problem> {
         match self {
-            Self::Configured { auth, secret } => check(auth, secret.as_ref(), config, listen),
+            Self::Configured { auth, secret, .. } => check(auth, secret.as_ref(), config, listen),
             // The port may not be known yet.
             Self::Dev { .. } => {
                 build(self.protect(&config.gateway, Some(listen)))?;

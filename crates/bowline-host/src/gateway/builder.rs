@@ -243,8 +243,8 @@ impl GatewayBuilder {
         let auth = match (self.dev_scopes.take(), &self.config.gateway.auth) {
             (Some(scopes), _) => Some(AccessTokens::Dev { scopes }),
             (None, Some(auth)) => {
-                let (auth, problem) = AccessTokens::configured(auth, &self.environment);
-                fatal.extend(problem);
+                let (auth, problems) = AccessTokens::configured(auth, &self.environment);
+                fatal.extend(problems);
                 Some(auth)
             }
             (None, None) => None,
@@ -405,9 +405,9 @@ impl GatewayBuilder {
         *inner.state() = state;
         let inner = Arc::new(inner);
         inner.host.set_pending(Pending(Arc::downgrade(&inner)));
-        if let Some(AccessTokens::Configured { auth, .. }) = &inner.auth {
+        if let Some(AccessTokens::Configured { auth, connect_secret, .. }) = &inner.auth {
             let name = inner.state().config.gateway.name.clone();
-            let connections = Connections::new(auth, &name, &inner.environment, Arc::downgrade(&inner));
+            let connections = Connections::new(auth, connect_secret.clone(), &name, Arc::downgrade(&inner));
             if let Some(connections) = connections {
                 inner.host.set_account_pages(Arc::clone(&connections) as Arc<dyn AccountPages>);
                 let _ = inner.connections.set(connections);

@@ -4,9 +4,12 @@
 //! call needs the account continues to the login of the server. A cookie binds each step to the browser that made the step before.
 
 use super::{Inner as GatewayInner, connect_page as page};
-use crate::{host::AccountPages, upstream::account_of};
+use crate::{
+    host::AccountPages,
+    upstream::{account_of, user_of_account},
+};
 use bowline_client::BoxFuture;
-use bowline_config::{ConnectConfig, Environment, GatewayAuthConfig};
+use bowline_config::{ConnectConfig, GatewayAuthConfig};
 use bowline_http::{
     Body, Protection,
     auth::{Error, Login, MemoryStore, Record, Secret, Store, StoreKey, StoreLock, Visit},
@@ -93,19 +96,18 @@ enum Step {
 }
 
 impl Connections {
-    /// Returns `None` if the configuration does not have the page.
+    /// Returns `None` if the configuration does not have the page. `secret` is that of the client in the configuration.
     pub(super) fn new(
         auth: &GatewayAuthConfig,
+        secret: Option<Secret>,
         name: &str,
-        environment: &Environment,
         gateway: Weak<GatewayInner>,
     ) -> Option<Arc<Self>> {
         let config = auth.connect.clone()?;
-        let secret = config.client_secret_env.as_ref().and_then(|name| environment.variable(name));
         Some(Arc::new(Self {
             gateway,
-            secret: secret.map(str::trim).filter(|secret| !secret.is_empty()).map(Secret::new),
             config,
+            secret,
             scopes: auth.scopes.clone(),
             name: name.to_owned(),
             served: OnceLock::new(),
@@ -143,7 +145,10 @@ impl Connections {
         let mut state = self.state();
         state.forget_expired();
         match state.links.get(key) {
-            Some(link) => page::intro(&self.name, &link.server, &subject_of(&link.account), key),
+            Some(link) => {
+                let (_, subject) = user_of_account(&link.account).unwrap_or_default();
+                page::intro(&self.name, &link.server, &subject, key)
+            }
             None => page::expired(),
         }
     }
@@ -267,7 +272,7 @@ impl Connections {
         let failed = |what: &str, error: String| (StatusCode::BAD_GATEWAY, format!("{what}: {error}"));
         let served = self.served.get().ok_or_else(|| unavailable("the gateway is not served"))?;
         let redirect_uri = format!("{}{CALLBACK}", served.base);
-        let issuer = issuer_of(account).ok_or_else(|| unavailable("the user is not known"))?;
+        let (issuer, _) = user_of_account(account).ok_or_else(|| unavailable("the user is not known"))?;
         let mut login = browser
             .login()
             .redirect_uri(&redirect_uri)
@@ -448,14 +453,6 @@ fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
 fn origin(url: &str) -> &str {
     let start = url.find("://").map_or(0, |at| at + 3);
     url[start..].find('/').map_or(url, |end| &url[..start + end])
-}
-
-fn issuer_of(account: &str) -> Option<String> {
-    serde_json::from_str::<(String, String)>(account).ok().map(|(issuer, _)| issuer)
-}
-
-fn subject_of(account: &str) -> String {
-    serde_json::from_str::<(String, String)>(account).map(|(_, subject)| subject).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a browser shows while its user connects an account.
 
+use bowline_auth::issuer::escape_html;
 use bowline_http::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 
@@ -76,17 +77,7 @@ fn response(status: StatusCode, page: String) -> Response<Body> {
     response
 }
 
+/// Escapes text, and shows the characters in it that are not visible.
 fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in bowline_text::visible(text).chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    escape_html(&bowline_text::visible(text))
 }

@@ -135,6 +135,11 @@ pub(crate) fn account_of(principal: &str) -> Option<String> {
     }
 }
 
+/// Returns the issuer and the subject of an account that [`account_of`] named.
+pub(crate) fn user_of_account(account: &str) -> Option<(String, String)> {
+    serde_json::from_str(account).ok()
+}
+
 /// Returns how to log in to a server.
 pub(crate) fn login_advice(name: &str, account: Option<&str>) -> String {
     let word = |text: &str| {
