@@ -241,3 +241,39 @@ pub(super) fn tls(server: &Uri, trusted: &[Vec<u8>]) -> Result<Arc<ClientConfig>
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    enum Scripted {
+        Refuses,
+        Knows,
+        Fails,
+        NeverAnswers,
+    }
+
+    impl Resolve for Scripted {
+        fn resolve<'a>(&'a self, _: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+            Box::pin(async move {
+                match self {
+                    Self::Refuses => Err(io::Error::new(io::ErrorKind::PermissionDenied, "private")),
+                    Self::Knows => Ok(vec![SocketAddr::from(([192, 0, 2, 1], port))]),
+                    Self::Fails => Err(io::Error::other("no such name")),
+                    Self::NeverAnswers => std::future::pending().await,
+                }
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn v92_names_that_this_machine_cannot_resolve_in_time_are_left_to_the_proxy() {
+        let server = Uri::from_static("https://wiki.example/");
+        let refused = check_refusal(&Scripted::Refuses, &server).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        for passed in [Scripted::Knows, Scripted::Fails, Scripted::NeverAnswers] {
+            check_refusal(&passed, &server).await.unwrap();
+        }
+    }
+}
