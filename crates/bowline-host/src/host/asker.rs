@@ -132,19 +132,9 @@ impl Asker {
 
     /// Compares the definitions that a server lists with the pinned ones.
     pub(super) async fn check_definitions(&self, instance: &Instance, definitions: &[Definition]) {
-        match self.guard.listed(&self.server_facts(instance), definitions).await {
-            Ok(differences) => {
-                for difference in differences {
-                    tracing::warn!(
-                        server = &*instance.name,
-                        %difference,
-                        "the definition of a tool changed since it was approved; run `bowline pins diff`"
-                    );
-                }
-            }
-            Err(refusal) => {
-                tracing::warn!(server = &*instance.name, reason = refusal.reason(), "cannot pin tools");
-            }
+        // The guard logs the differences.
+        if let Err(refusal) = self.guard.listed(&self.server_facts(instance), definitions).await {
+            tracing::warn!(server = &*instance.name, reason = refusal.reason(), "cannot pin tools");
         }
     }
 

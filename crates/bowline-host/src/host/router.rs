@@ -260,16 +260,19 @@ impl Router {
         catalogs.values().map(|cached| Arc::clone(&cached.catalog)).collect()
     }
 
-    /// Reports each server whose tools are missing from a list because it is starting, once per start.
+    /// Reports the servers whose tools are missing from a list because they are starting, each once per start.
     pub(super) fn report_starting(&self, tenant: &CallerKey) {
-        for member in self.members() {
+        let mut members = self.members();
+        members.retain(|member| {
             let instance = member.instance(tenant);
-            if instance.is_starting() && instance.lists.set_missing() {
-                tracing::info!(
-                    server = &*member.name,
-                    "a list is incomplete because this server is still starting; clients are notified when it is ready"
-                );
-            }
+            instance.is_starting() && instance.lists.set_missing()
+        });
+        if !members.is_empty() {
+            let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
+            tracing::info!(
+                servers = names.join(", "),
+                "a list is incomplete because servers are still starting; clients are notified when they are ready"
+            );
         }
     }
 

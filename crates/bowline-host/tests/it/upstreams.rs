@@ -5,7 +5,7 @@ use bowline_client::ListLimits;
 use bowline_host::{Health, Host, Upstream};
 use bowline_policy::{Guard, Policy, Rule};
 use bowline_server::{Server, ServerHandle, Tool};
-use bowline_testing::Peer;
+use bowline_testing::{Log, Peer};
 use bowline_types::Revision;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -137,4 +137,24 @@ async fn a_silent_legacy_server_is_found_out_by_pings() {
         Some(Health::Failed("the connection is closed: a ping was not answered in time".to_owned()))
     );
     host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_are_missing_from_a_list_are_reported_in_one_line() {
+    let (log, _guard) = Log::start();
+    let (sender, mut started) = mpsc::unbounded_channel();
+    let slow = || Upstream::to(Wired(sender.clone())).startup_timeout(LONG);
+    let host = Host::builder().add("one", slow()).add("two", slow()).build();
+    let handle = host.open(Server::new("gateway")).unwrap();
+    let mut near = caller(&handle).await;
+    for _ in 0..2 {
+        let listed = near.request("tools/list", json!({})).await.unwrap();
+        assert_eq!(listed["result"]["tools"], json!([]));
+    }
+    // They were started and say nothing.
+    let peers = [started.recv().await.unwrap(), started.recv().await.unwrap()];
+    assert_eq!(log.count(&["a list is incomplete", "one, two"]), 1, "{:?}", log.lines());
+    assert_eq!(log.count(&["a list is incomplete"]), 1, "{:?}", log.lines());
+    host.close().await;
+    drop(peers);
 }

@@ -170,12 +170,16 @@ impl Guard {
                 definition: definition.pretty().to_owned(),
             },
             PinStatus::Changed { diff } => {
-                self.log_pin_change(server, tool, "its definition has changed");
+                // The list was read before, which logged the change.
+                self.audit_pin_change(server, tool, "its definition has changed");
                 Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff }
             }
         };
         match self.put(facts, question).await? {
-            Verdict::Allow(_) => self.log_pin_change(server, tool, "its definition was accepted"),
+            Verdict::Allow(_) => {
+                tracing::info!(server, tool, "the definition of a tool was accepted");
+                self.audit_pin_change(server, tool, "its definition was accepted");
+            }
             Verdict::Decline { reason, .. } => {
                 let default = || format!("the definition of `{tool}` has changed, and was not accepted");
                 return Err(declined(Some(reason.unwrap_or_else(default))));
@@ -191,7 +195,16 @@ impl Guard {
         if what == describe(&DifferenceKind::New) && self.new_tools == NewTools::Accept {
             return;
         }
-        tracing::warn!(server, tool, what, "the definition of a tool changed since it was approved");
+        tracing::warn!(
+            server,
+            tool,
+            what,
+            "the definition of a tool changed since it was approved; run `bowline pins diff`"
+        );
+        self.audit_pin_change(server, tool, what);
+    }
+
+    fn audit_pin_change(&self, server: &str, tool: &str, what: &str) {
         if let Some(audit) = &self.audit {
             let mut entry = Entry::new(self.now(), Event::Pin, server, "tools/list");
             entry.name = Some(tool.to_owned());

@@ -333,6 +333,14 @@ async fn mistakes_in_the_protection_prevent_the_start() {
         problems[0].message.starts_with("gateway.auth.jwks_file: cannot read `/not/there.json`"),
         "{problems:?}"
     );
+    // Each secret that is missing is named.
+    let client = "client_id = \"gate\"\nclient_secret_env";
+    let secrets = by(&format!(
+        "[gateway.auth.introspection]\nurl = \"{ISSUER}/introspect\"\n{client} = \"NOT_SET\"\n\
+         [gateway.auth.connect]\n{client} = \"NOT_SET_EITHER\"\n"
+    ));
+    let error = build(&secrets, "127.0.0.1:7337").unwrap_err().to_string();
+    assert!(error.contains("`NOT_SET`") && error.contains("`NOT_SET_EITHER`"), "{error}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use bowline_config::Scope;
 use bowline_host::{Gateway, gateway::GatewayBuilder};
 use bowline_policy::{Consent, Rule};
 use bowline_server::{Ctx, Result, Server, Tool};
-use bowline_testing::Peer;
+use bowline_testing::{Log, Peer};
 use bowline_types::{CreateMessageParams, Revision, SamplingMessage};
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
@@ -196,6 +196,7 @@ async fn a_refusal_for_a_client_without_elicitation_names_what_allows_the_call()
 #[tokio::test]
 async fn a_changed_definition_is_accepted_through_the_client() {
     // V-101
+    let (log, _guard) = Log::start();
     let folder = Folder::new("consent-changed");
     let of = |description: &str| {
         let tool = Tool::new("greet").description(description).handler(|| "hello");
@@ -241,6 +242,12 @@ async fn a_changed_definition_is_accepted_through_the_client() {
         // It is accepted for everybody.
         assert_eq!(text(&call(&mut peer, "far__greet", json!({})).await), "hello");
         gateway.close().await;
+    }
+    // One line for each change of state.
+    for line in
+        ["the definition of a tool changed since it was approved", "the definition of a tool was accepted"]
+    {
+        assert_eq!(log.count(&[line]), ERAS.len(), "{:?}", log.lines());
     }
 }
 
