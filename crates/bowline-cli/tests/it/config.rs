@@ -393,6 +393,14 @@ fn servers_of_codex_are_imported_with_warnings() {
         warning: /user/.codex/config.toml:17: `gateway` of Codex skipped: it is this gateway
         nothing to import
     "#]]);
+    // A file without secrets is not said to have some.
+    place.check(&["config", "import", "--from", "cursor"], 0, &expect![[r#"
+        boxed: from Cursor, /user/.cursor/mcp.json:1
+        warning: /user/.cursor/mcp.json:1: mcpServers.boxed.sandboxEnabled: `sandboxEnabled` has no effect: the server runs without a sandbox
+        warning: /user/.cursor/mcp.json:1: `boxed` of Cursor: auto-approved tools are not imported; add an `allow` rule instead
+        saved the previous version as `/user/.config/bowline/bowline.toml.1.bak`
+        updated `/user/.config/bowline/bowline.toml`, which is readable only by you
+    "#]]);
 }
 
 #[test]

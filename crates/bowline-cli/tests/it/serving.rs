@@ -87,6 +87,28 @@ fn an_http_gateway_shuts_down_on_signal() {
 }
 
 #[test]
+fn a_gateway_logs_changes_of_state_and_no_calls() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", SERVERS);
+    let mut gateway = Background::start(place.program(&["gateway", "--listen", "127.0.0.1:0"]));
+    let url = url(&gateway.message("listening"));
+    for (sql, expected) in [("SELECT id FROM customers", Some(0)), ("SELECT 1", Some(0)), ("SELEKT", Some(1))]
+    {
+        let (printed, code) = place.run(&["call", &url, "shop__query", &format!("sql={sql}")]);
+        assert_eq!(code, expected, "{printed}");
+    }
+    gateway.signal(Signal::TERM);
+    let (_, messages) = gateway.end();
+    let lines = messages.lines().map(|line| line.split_once("Z ").expect("each line has a time").1.trim());
+    // On a slow machine the first list is sent before the server is ready.
+    let lines: Vec<_> = lines.filter(|line| !line.contains("a list is incomplete")).collect();
+    expect![[r#"
+        INFO server is ready server="shop" revision=2026-07-28
+        INFO shutting down; `/readyz` returns 503 until then seconds=3.0"#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+#[test]
 fn a_gateway_says_which_tokens_it_accepts() {
     let place = Place::new();
     let auth = "[gateway.auth]\nissuer = \"https://login.example.com\"\n";

@@ -87,14 +87,13 @@ fn import_files(arguments: &Arguments, context: &Context) -> Result<usize, Failu
         context.screen.note(&format!("dry run: nothing was written to `{}`", own.display()));
         return Ok(unreadable);
     }
-    let backup = write(context, &own, &page(&found, Secrets::Written))?;
+    let (written, masked) = (page(&found, Secrets::Written), page(&found, Secrets::Masked));
+    let backup = write(context, &own, &written)?;
     if let Some(backup) = backup {
         context.screen.note(&format!("saved the previous version as `{}`", backup.display()));
     }
-    context.screen.note(&format!(
-        "updated `{}`, which is readable only by you; secrets in the imported files were copied into it",
-        own.display()
-    ));
+    let secrets = if written == masked { "" } else { "; secrets in the imported files were copied into it" };
+    context.screen.note(&format!("updated `{}`, which is readable only by you{secrets}", own.display()));
     for found in &found {
         for variable in toml_entry::inputs(&found.entry) {
             context.screen.note(&format!(
