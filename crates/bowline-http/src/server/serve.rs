@@ -478,4 +478,17 @@ mod tests {
         });
         assert!(looks.count() < 100);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_connections_is_one_warning_per_minute() {
+        let (log, _guard) = bowline_testing::Log::start();
+        let mut warnings = Warnings::default();
+        for _ in 0..1000 {
+            warnings.warn("refused a connection");
+        }
+        assert_eq!(log.count(&["refused a connection"]), 1, "{:?}", log.lines());
+        tokio::time::advance(Warnings::PAUSE).await;
+        warnings.warn("refused a connection");
+        assert_eq!(log.count(&["refused a connection", "999"]), 1, "{:?}", log.lines());
+    }
 }
