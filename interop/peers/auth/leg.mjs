@@ -1,14 +1,13 @@
 // The authorization leg: tokens of npm `jose` and of `oidc-provider` against our verification.
 // Usage: node leg.mjs INTEROP_AUTH. Prints one JSON line per feature.
-import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { createInterface } from "node:readline";
 import * as jose from "jose";
 import { checkDpop } from "./dpop.mjs";
 import { startIssuer } from "./issuer.mjs";
 import { checkLogins } from "./logins.mjs";
 import { checkOpaqueTokens } from "./opaque.mjs";
 import { freePort, serve } from "./process.mjs";
+import { ask, checkSignatures } from "./signing.mjs";
 
 const ours = process.argv[2];
 // Between two fetches for unknown keys our server waits this long.
@@ -25,14 +24,6 @@ async function check(feature, run) {
 
 function equal(found, expected, about) {
   if (found !== expected) throw new Error(`${about}: expected ${expected}, got ${found}`);
-}
-
-async function verifyAll(requests) {
-  const program = spawn(ours, ["verify"], { stdio: ["pipe", "pipe", "inherit"] });
-  program.stdin.end(requests.map((request) => JSON.stringify(request) + "\n").join(""));
-  const verdicts = [];
-  for await (const line of createInterface({ input: program.stdout })) verdicts.push(line);
-  return verdicts;
 }
 
 // Two key pairs for an algorithm. RSA keys are slow to make, so all algorithms share them.
@@ -78,8 +69,7 @@ async function crossCheck() {
   const hmac = await new jose.SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: "k" }).sign(secret);
   add("HS256", { keys: [{ kty: "oct", k: jose.base64url.encode(secret), kid: "k" }] }, hmac, "refused");
   add("none", { keys: [] }, new jose.UnsecuredJWT(claims).encode(), "refused");
-  const verdicts = await verifyAll(requests);
-  equal(verdicts.length, requests.length, "verdicts");
+  const verdicts = await ask(ours, "verify", requests);
   for (const [index, [about, verdict]] of expected.entries()) {
     const found = verdicts[index];
     equal(found.startsWith("refused: ") ? "refused" : "accepted", verdict, `${about} (${found})`);
@@ -100,6 +90,7 @@ async function call(url, token, tool = "whoami") {
 }
 
 await check("jose", crossCheck);
+await checkSignatures({ check, equal, ours });
 await checkDpop({ check, equal, ours });
 await checkOpaqueTokens(check, ours, call);
 

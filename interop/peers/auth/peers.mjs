@@ -1,8 +1,9 @@
 // Clients of other implementations log in to our server, and our client logs in to their servers.
 // Usage: node peers.mjs INTEROP_AUTH PEERS. Prints one JSON line per peer, side and feature.
 //
-// PEERS is a JSON array of `{peer, side, command}`, with the side `client`, `server` or `issuer`. A client gets the URL of our server.
-// A server gets a port, and serves `/mcp` and its own authorization server there. An issuer announces no PKCE.
+// PEERS is a JSON array of `{peer, side, command}`, with the side `client`, `server`, `resource` or `issuer`. A client gets the URL of our
+// server. A server gets a port, and serves `/mcp` and its own authorization server there. A resource gets a port and the issuer of its
+// tokens. An issuer announces no PKCE.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,11 +51,12 @@ async function checkClients() {
   issuer.close();
 }
 
-// Our client at one server of theirs.
+// Our client at one server of theirs, with its own authorization server or with `oidc-provider`.
 async function checkServer(peer) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/mcp`;
   const store = join(folder, peer.peer);
+  const issuer = peer.side === "resource" ? await startIssuer(url) : undefined;
   async function client(...steps) {
     const { lines, visits, complaint } = await run([ours, "login", url, store, ...steps]);
     const failed = lines.find((line) => line.error);
@@ -64,7 +66,7 @@ async function checkServer(peer) {
   }
   let server;
   await check(peer, "login", async () => {
-    server = await serve([...peer.command, String(port)], url);
+    server = await serve([...peer.command, String(port), ...(issuer ? [issuer.issuer] : [])], url);
     const { last, visits } = await client("call:whoami");
     return last.text === "mcp:read" && visits.length === 1 ? undefined : `${last.text}, ${visits.length} visits`;
   });
@@ -72,11 +74,28 @@ async function checkServer(peer) {
     const { last, visits } = await client("--stored", "call:whoami");
     return last.text === "mcp:read" && visits.length === 0 ? undefined : `${last.text}, ${visits.length} visits`;
   });
+  if (issuer) {
+    await check(peer, "step-up", async () => {
+      const { last, visits } = await client("call:write");
+      const asked = visits[0]?.searchParams.get("scope");
+      return last.text === "written" && visits.length === 1 ? undefined : `${last.text}, ${visits.length} visits, asked for ${asked}`;
+    });
+    // The server checks tokens: it refuses those for others.
+    await check(peer, "other audience", async () => {
+      const answer = async (resource) => {
+        const headers = { authorization: `Bearer ${await issuer.token({ resource })}`, "content-type": "application/json" };
+        return (await fetch(url, { method: "POST", headers, body: "{}" })).status;
+      };
+      const [own, other] = [await answer(url), await answer(`${url}/other`)];
+      return own !== 401 && other === 401 ? undefined : `${own} for its own token, ${other} for another`;
+    });
+  }
   await check(peer, "logout", async () => {
     const { last } = await client("--stored", "logout");
     return last.ended === "Revoked" ? undefined : last.ended;
   });
   server?.close();
+  issuer?.close();
 }
 
 // An issuer that announces no PKCE: refused, unless the user allows it.
@@ -100,7 +119,7 @@ async function checkIssuer(peer) {
 }
 
 await checkClients();
-for (const peer of of("server")) await checkServer(peer);
+for (const peer of [...of("server"), ...of("resource")]) await checkServer(peer);
 for (const peer of of("issuer")) await checkIssuer(peer);
 await rm(folder, { recursive: true });
 process.exit(0);

@@ -33,11 +33,12 @@ export async function visit(url) {
   throw new Error(`${url} has more than ${MAX_PAGES} pages`);
 }
 
-// The fields of the form, with what the user types.
+// The fields of the form, with what the user types, and its first button.
 function fields(page) {
   const typed = new URLSearchParams();
-  for (const [input] of page.matchAll(/<input[^>]*>/gi)) {
-    const attribute = (name) => new RegExp(`${name}="([^"]*)"`).exec(input)?.[1];
+  const button = /<button[^>]*>/i.exec(page)?.[0] ?? "";
+  for (const input of [...page.matchAll(/<input[^>]*>/gi)].map(([tag]) => tag).concat(button)) {
+    const attribute = (name) => new RegExp(`\\b${name}="([^"]*)"`).exec(input)?.[1];
     if (attribute("name")) typed.append(attribute("name"), attribute("value") || "ada");
   }
   return typed;
