@@ -1,9 +1,17 @@
 //! The page on which users connect their accounts at servers: `/connect/<key>`.
 //!
 //! A link proves nothing about who opens it. So the browser signs in at the issuer of the gateway first, and only the user whose
-//! call needs the account continues to the login of the server. A cookie binds each step to the browser that made the step before.
+//! call needs the account continues to the login of the server. A cookie binds each step to the browser that made the step before, and each
+//! server has a redirect URI of its own: an authorization server cannot pass off the code of another as its own (RFC 9700, 4.4.2).
+//!
+//! Links and visits belong to one process. Their names start with that of the process, so that another one can say so.
 
-use super::{Inner as GatewayInner, connect_page as page};
+use super::{
+    Inner as GatewayInner, connect_page as page,
+    connect_request::{
+        CALLBACK, COOKIE, PATH, START, callback_of, cookie_of, is_from_our_page, origin, parameter,
+    },
+};
 use crate::{
     host::AccountPages,
     upstream::{account_of, user_of_account},
@@ -25,12 +33,6 @@ use std::{
 };
 use tokio::sync::{mpsc, watch};
 
-/// Where the pages are.
-const PATH: &str = "/connect/";
-/// Where authorization servers send the browser to.
-const CALLBACK: &str = "/connect/callback";
-/// `__Host-`: only this host can set it, over a secure connection.
-const COOKIE: &str = "__Host-bowline-connect";
 /// How long a link and each step of a visit can be used.
 const LIFE: Duration = Duration::from_secs(600);
 /// How long a call waits for its user.
@@ -39,8 +41,12 @@ const WAIT: Duration = Duration::from_secs(120);
 const STEP: Duration = Duration::from_secs(30);
 /// Links that can be used, in total and for each account.
 const MAX_LINKS: (usize, usize) = (10_000, 16);
-/// Visits under way, in total and for each link.
-const MAX_VISITS: (usize, usize) = (256, 4);
+/// Visits under way, in total and for each account.
+const MAX_VISITS: (usize, usize) = (256, 8);
+/// The letters of the name of a process. Nobody has to guess it: it tells processes apart.
+const PROCESS_LENGTH: usize = 8;
+/// The most bytes of a redirect.
+const MAX_QUERY: usize = 16 * 1024;
 
 /// The links that can be used, and the browsers that use them.
 pub(super) struct Connections {
@@ -51,6 +57,8 @@ pub(super) struct Connections {
     name: String,
     served: OnceLock<Served>,
     registrations: Registrations,
+    /// Distinguishes this process from others at the same address.
+    process: String,
     state: Mutex<State>,
 }
 
@@ -80,17 +88,27 @@ struct Link {
 /// A browser on its way, known by its cookie.
 struct BrowserVisit {
     link: String,
+    server: String,
+    account: String,
     until: Instant,
-    /// The `state` that the next redirect must have.
-    expects: String,
+    /// The redirect that comes next.
+    expects: Option<Redirect>,
     callbacks: mpsc::Sender<String>,
-    steps: mpsc::Receiver<Step>,
+    /// `None` while a request waits for the next step. The visit counts all the same.
+    steps: Option<mpsc::Receiver<Step>>,
+}
+
+/// The redirect by which an authorization server sends a browser back.
+#[derive(PartialEq, Eq)]
+struct Redirect {
+    path: String,
+    state: String,
 }
 
 /// What a browser is shown next.
 enum Step {
-    /// The page of an authorization server.
-    Visit(String),
+    /// The page of an authorization server, and the path that it sends the browser back to.
+    Visit(String, String),
     Done,
     Failed(StatusCode, String),
 }
@@ -112,6 +130,7 @@ impl Connections {
             name: name.to_owned(),
             served: OnceLock::new(),
             registrations: Registrations::default(),
+            process: random_id().chars().take(PROCESS_LENGTH).collect(),
             state: Mutex::default(),
         }))
     }
@@ -127,49 +146,78 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns a new name for a link or a visit.
+    fn new_name(&self) -> String {
+        format!("{}-{}", self.process, random_id())
+    }
+
+    /// Returns whether a link or a visit has a name of this process.
+    fn is_of_this_process(&self, name: &str) -> bool {
+        name.split_once('-').is_some_and(|(process, _)| process == self.process)
+    }
+
+    /// Returns whether other sites may lead a browser to a path: to links, and back from authorization servers. A visit starts
+    /// on our own page only, which says what it is for.
+    pub(super) fn allows_navigation(path: &str) -> bool {
+        path.starts_with(PATH) && !path.ends_with(START)
+    }
+
     /// Answers a request for one of the pages. `None` if the path is another one.
     pub(super) async fn answer(self: &Arc<Self>, request: &Parts) -> Option<Response<Body>> {
         let path = request.uri.path();
         let rest = path.strip_prefix(PATH).filter(|_| request.method == Method::GET)?;
-        Some(if path == CALLBACK {
+        let is_callback =
+            path.strip_prefix(CALLBACK).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        Some(if is_callback {
             self.callback(request).await
-        } else if let Some(key) = rest.strip_suffix("/start") {
-            self.start(key).await
+        } else if let Some(key) = rest.strip_suffix(START) {
+            if is_from_our_page(request) { self.start(key).await } else { self.show(key, "../") }
         } else {
-            self.show(rest)
+            self.show(rest, "")
         })
     }
 
-    /// Shows what is about to happen. Programs that preview links get no further.
-    fn show(&self, key: &str) -> Response<Body> {
+    /// Shows what is about to happen. Programs that preview links get no further. `up` leads from the page to the links.
+    fn show(&self, key: &str, up: &str) -> Response<Body> {
         let mut state = self.state();
         state.forget_expired();
         match state.links.get(key) {
             Some(link) => {
                 let (_, subject) = user_of_account(&link.account).unwrap_or_default();
-                page::intro(&self.name, &link.server, &subject, key)
+                page::intro(&self.name, &link.server, &subject, &format!("{up}{key}"))
             }
-            None => page::expired(),
+            None => self.unknown(key),
         }
+    }
+
+    fn unknown(&self, key: &str) -> Response<Body> {
+        if self.is_of_this_process(key) { page::expired() } else { page::of_other_process() }
     }
 
     /// Starts a visit with the sign-in at the gateway's own issuer.
     async fn start(self: &Arc<Self>, key: &str) -> Response<Body> {
         let (steps_sender, steps) = mpsc::channel(2);
         let (callbacks, callbacks_receiver) = mpsc::channel(1);
-        let cookie = random_id();
+        let cookie = self.new_name();
         {
             let mut state = self.state();
             state.forget_expired();
-            let Some(link) = state.links.get(key) else { return page::expired() };
+            let Some(link) = state.links.get(key) else { return self.unknown(key) };
             let (server, account) = (link.server.clone(), link.account.clone());
-            let of_link = state.visits.values().filter(|visit| visit.link == key).count();
-            if of_link >= MAX_VISITS.1 || state.visits.len() >= MAX_VISITS.0 {
+            let of_account = state.visits.values().filter(|visit| visit.account == account).count();
+            if of_account >= MAX_VISITS.1 || state.visits.len() >= MAX_VISITS.0 {
                 let reason = "too many logins are under way; try again in a few minutes";
                 return page::failed(StatusCode::TOO_MANY_REQUESTS, reason);
             }
-            let (link, until) = (key.to_owned(), Instant::now() + LIFE);
-            let visit = BrowserVisit { link, until, expects: String::new(), callbacks, steps };
+            let visit = BrowserVisit {
+                link: key.to_owned(),
+                server: server.clone(),
+                account: account.clone(),
+                until: Instant::now() + LIFE,
+                expects: None,
+                callbacks,
+                steps: Some(steps),
+            };
             state.visits.insert(cookie.clone(), visit);
             let browser = BrowserChannel {
                 steps: steps_sender,
@@ -199,26 +247,39 @@ impl Connections {
     /// Continues a visit after an authorization server has sent the browser back.
     async fn callback(&self, request: &Parts) -> Response<Body> {
         let query = request.uri.query().unwrap_or_default();
+        let refused = |reason: &str| page::failed(StatusCode::BAD_REQUEST, reason);
         let foreign = || {
-            let reason =
-                "this browser did not start this login, or it took too long; call again to get a new link";
-            page::failed(StatusCode::BAD_REQUEST, reason)
+            refused(
+                "this browser did not start this login, or it took too long; call again to get a new link",
+            )
         };
+        if query.len() > MAX_QUERY {
+            return refused("the answer of the authorization server is too long");
+        }
         let Some(cookie) = cookie_of(request) else { return foreign() };
+        if !self.is_of_this_process(&cookie) {
+            return refused(
+                "another process of the gateway started this login: the gateway was restarted, or several share this address; \
+                 call again to get a new link",
+            );
+        }
+        let path = request.uri.path();
         let callbacks = {
             let mut state = self.state();
             state.forget_expired();
-            match state.visits.get(&cookie) {
-                Some(visit)
-                    if !visit.expects.is_empty() && parameter(query, "state") == Some(&visit.expects) =>
-                {
-                    visit.callbacks.clone()
-                }
-                _ => return foreign(),
+            let Some(visit) = state.visits.get_mut(&cookie) else { return foreign() };
+            let is_expected = |expected: &Redirect| {
+                expected.path == path && parameter(query, "state") == Some(&expected.state)
+            };
+            if !visit.expects.as_ref().is_some_and(is_expected) {
+                return foreign();
             }
+            // It comes once.
+            visit.expects = None;
+            visit.callbacks.clone()
         };
         let base = self.served.get().map_or("", |served| served.base.as_str());
-        if callbacks.send(format!("{base}{CALLBACK}?{query}")).await.is_err() {
+        if callbacks.send(format!("{base}{path}?{query}")).await.is_err() {
             return foreign();
         }
         self.next(&cookie).await
@@ -226,18 +287,30 @@ impl Connections {
 
     /// Returns the next page of a visit. Its cookie is replaced at each step.
     async fn next(&self, cookie: &str) -> Response<Body> {
-        let busy = || page::failed(StatusCode::BAD_REQUEST, "this login is already continued in another tab");
-        let Some(mut visit) = self.state().visits.remove(cookie) else { return busy() };
-        let step = tokio::time::timeout(STEP, visit.steps.recv()).await;
+        let taken = self.state().visits.get_mut(cookie).and_then(|visit| visit.steps.take());
+        let Some(mut steps) = taken else {
+            return page::failed(StatusCode::BAD_REQUEST, "this login is already continued in another tab");
+        };
+        let waiting = WaitingVisit { connections: self, cookie };
+        let step = tokio::time::timeout(STEP, steps.recv()).await;
+        let visit = self.state().visits.remove(cookie);
+        drop(waiting);
+        let Some(mut visit) = visit else {
+            return page::failed(
+                StatusCode::BAD_REQUEST,
+                "this login took too long; call again to get a new link",
+            );
+        };
         match step {
-            Ok(Some(Step::Visit(url))) => {
+            Ok(Some(Step::Visit(url, path))) => {
                 let state = url.split_once('?').and_then(|(_, query)| parameter(query, "state"));
                 let Some(state) = state.map(str::to_owned) else {
                     let reason = "the login cannot be bound to this browser";
                     return page::failed(StatusCode::BAD_GATEWAY, reason);
                 };
-                let cookie = random_id();
-                visit.expects = state;
+                let cookie = self.new_name();
+                visit.expects = Some(Redirect { path, state });
+                visit.steps = Some(steps);
                 visit.until = Instant::now() + LIFE;
                 let response = redirect(&url, &cookie);
                 self.state().visits.insert(cookie, visit);
@@ -245,12 +318,10 @@ impl Connections {
             }
             Ok(Some(Step::Done)) => {
                 let link = self.state().links.remove(&visit.link);
-                let server = link.as_ref().map_or("", |link| link.server.as_str());
-                let response = page::done(&self.name, server);
                 if let Some(link) = link {
                     link.is_done.send_replace(true);
                 }
-                response
+                page::done(&self.name, &visit.server)
             }
             Ok(Some(Step::Failed(status, reason))) => page::failed(status, &reason),
             Ok(None) => page::failed(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
@@ -271,11 +342,9 @@ impl Connections {
         let unavailable = |reason: &str| (StatusCode::SERVICE_UNAVAILABLE, reason.to_owned());
         let failed = |what: &str, error: String| (StatusCode::BAD_GATEWAY, format!("{what}: {error}"));
         let served = self.served.get().ok_or_else(|| unavailable("the gateway is not served"))?;
-        let redirect_uri = format!("{}{CALLBACK}", served.base);
         let (issuer, _) = user_of_account(account).ok_or_else(|| unavailable("the user is not known"))?;
         let mut login = browser
-            .login()
-            .redirect_uri(&redirect_uri)
+            .login(&served.base, CALLBACK.to_owned())
             .issuer(issuer)
             .resource(&served.resource)
             .client_name(&self.name)
@@ -299,7 +368,7 @@ impl Connections {
             return Err((StatusCode::FORBIDDEN, reason.to_owned()));
         }
         let gateway = self.gateway.upgrade().ok_or_else(|| unavailable("the gateway is shutting down"))?;
-        let login = browser.login().redirect_uri(&redirect_uri).client_name(&self.name);
+        let login = browser.login(&served.base, callback_of(server)).client_name(&self.name);
         let upstream = gateway.host.user_login(server, account, login);
         let upstream = upstream.ok_or_else(|| unavailable("the server is no longer configured"))?;
         let upstream = upstream.map_err(|error| failed("cannot log in at the server", error))?;
@@ -336,7 +405,7 @@ impl AccountPages for Connections {
         if state.links.len() >= MAX_LINKS.0 || of_account >= MAX_LINKS.1 {
             return None;
         }
-        let key = random_id();
+        let key = self.new_name();
         let link = Link {
             server: server.to_owned(),
             account: account.to_owned(),
@@ -360,6 +429,18 @@ impl AccountPages for Connections {
     }
 }
 
+/// Forgets a visit whose browser gave up waiting.
+struct WaitingVisit<'a> {
+    connections: &'a Connections,
+    cookie: &'a str,
+}
+
+impl Drop for WaitingVisit<'_> {
+    fn drop(&mut self) {
+        self.connections.state().visits.remove(self.cookie);
+    }
+}
+
 impl State {
     fn forget_expired(&mut self) {
         let now = Instant::now();
@@ -376,16 +457,19 @@ struct BrowserChannel {
 }
 
 impl BrowserChannel {
-    fn login(&self) -> Login {
+    /// Returns a login whose user comes back to `path`.
+    fn login(&self, base: &str, path: String) -> Login {
         let channel = self.clone();
-        Login::with(move |visit: Visit| {
-            let channel = channel.clone();
+        let redirect_uri = format!("{base}{path}");
+        let login = Login::with(move |visit: Visit| {
+            let (channel, path) = (channel.clone(), path.clone());
             async move {
                 let gone = "the login in the browser timed out";
-                channel.steps.send(Step::Visit(visit.url().to_owned())).await.map_err(|_| gone)?;
+                channel.steps.send(Step::Visit(visit.url().to_owned(), path)).await.map_err(|_| gone)?;
                 channel.callbacks.lock().await.recv().await.ok_or(gone)
             }
-        })
+        });
+        login.redirect_uri(redirect_uri)
     }
 }
 
@@ -430,60 +514,4 @@ fn redirect(url: &str, cookie: &str) -> Response<Body> {
     response.headers_mut().insert(header::LOCATION, location);
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     response
-}
-
-/// Returns the cookie of a visit. A browser that sends two is not trusted.
-fn cookie_of(request: &Parts) -> Option<String> {
-    let lines = request.headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut values = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
-    let value = values.next()?;
-    values.next().is_none().then(|| value.to_owned())
-}
-
-/// Returns a query parameter as it is written.
-fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query
-        .split('&')
-        .find_map(|pair| pair.split_once('=').filter(|(known, _)| *known == name))
-        .map(|(_, value)| value)
-}
-
-/// Returns the scheme, host and port of a URL.
-fn origin(url: &str) -> &str {
-    let start = url.find("://").map_or(0, |at| at + 3);
-    url[start..].find('/').map_or(url, |end| &url[..start + end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cookie_is_found_only_if_it_is_there_once() {
-        let cookie = |lines: &[&str]| {
-            let mut request = Request::get("/");
-            for line in lines {
-                request = request.header(header::COOKIE, *line);
-            }
-            cookie_of(&request.body(()).unwrap().into_parts().0)
-        };
-        assert_eq!(cookie(&["a=1; __Host-bowline-connect=x"]).as_deref(), Some("x"));
-        assert_eq!(cookie(&["__Host-bowline-connect=x", "__Host-bowline-connect=y"]), None);
-        assert_eq!(cookie(&["bowline-connect=x"]), None);
-        assert_eq!(cookie(&[]), None);
-    }
-
-    #[test]
-    fn the_base_of_the_pages_is_beside_the_endpoint() {
-        for (resource, path, base) in [
-            ("https://mcp.example.com/mcp", "/mcp", "https://mcp.example.com"),
-            ("https://example.com/team/mcp", "/mcp", "https://example.com/team"),
-            ("https://example.com/", "/mcp", "https://example.com"),
-            ("https://example.com", "/mcp", "https://example.com"),
-        ] {
-            let found = resource.strip_suffix(path).unwrap_or_else(|| origin(resource));
-            assert_eq!(found.trim_end_matches('/'), base, "{resource}");
-        }
-    }
 }

@@ -40,6 +40,15 @@ pub(super) fn expired() -> Response<Body> {
     html(StatusCode::NOT_FOUND, "This link cannot be used", body)
 }
 
+/// Says that a link belongs to another process.
+pub(super) fn of_other_process() -> Response<Body> {
+    let body = "<p>This process of the gateway did not make this link: the gateway was restarted, or several processes share this \
+                address. Call again to get a new one.</p>\
+                <p class=\"note\">If this happens again, the balancer has to send all requests below <code>/connect/</code> of one \
+                browser to the same process.</p>";
+    html(StatusCode::NOT_FOUND, "This link cannot be used", body)
+}
+
 /// Says why the account is not connected.
 pub(super) fn failed(status: StatusCode, reason: &str) -> Response<Body> {
     html(status, "Your account is not connected", &format!("<p>{}</p>", escape(reason)))

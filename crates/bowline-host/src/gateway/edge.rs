@@ -141,6 +141,11 @@ impl RequestFilter for Edge {
         has_token
     }
 
+    fn allows_navigation(&self, request: &Parts) -> bool {
+        let page = self.page(request).filter(|_| self.connections.is_some());
+        page.is_some_and(Connections::allows_navigation)
+    }
+
     fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
         Box::pin(self.answer(request))
     }

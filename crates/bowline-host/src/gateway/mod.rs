@@ -21,6 +21,7 @@ mod auth;
 mod builder;
 mod connect;
 mod connect_page;
+mod connect_request;
 mod edge;
 mod file_digest;
 mod models;

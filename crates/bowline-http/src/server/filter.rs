@@ -57,6 +57,14 @@ pub trait RequestFilter: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Returns whether other sites may lead a browser to this page, by a link or a redirect that opens it in a window. It is
+    /// asked only about such requests, and not about the endpoint. By default other sites can lead nowhere.
+    ///
+    /// An authorization server redirects browsers like this.
+    fn allows_navigation(&self, _request: &Parts) -> bool {
+        false
+    }
+
     /// Answers a request for any `Host`, before [`check`](Self::check): for health checks, which ask by address. Web pages
     /// of other origins are still refused. By default it answers none.
     fn check_any_host(&self, _request: &Parts) -> Option<Response<Body>> {

@@ -1,9 +1,11 @@
 //! Checks `Host` and `Origin` before anything is read.
 
 use super::options::HttpOptions;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header, request::Parts};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Why a request is refused before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,19 @@ pub(super) fn check_origin(options: &HttpOptions, uri: &Uri, headers: &HeaderMap
 /// another header says where they come from.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     headers.get_all(FETCH_SITE).iter().any(|site| site != "same-origin" && site != "none")
+}
+
+/// Returns whether a browser opens a page in a window. Requests of scripts, for frames, images and so on are others, and so are forms
+/// of other origins, which have an `Origin`.
+pub(super) fn is_navigation(parts: &Parts) -> bool {
+    let is_only = |name: &HeaderName, expected: &str| {
+        let mut values = parts.headers.get_all(name).iter();
+        values.next().is_some_and(|value| value == expected) && values.next().is_none()
+    };
+    parts.method == Method::GET
+        && !parts.headers.contains_key(header::ORIGIN)
+        && is_only(&FETCH_MODE, "navigate")
+        && is_only(&FETCH_DEST, "document")
 }
 
 /// The bytes of a host name, as a table, because every request is checked.

@@ -71,7 +71,10 @@ impl HttpService {
                 return Some(response);
             }
         }
-        if let Err(refusal) = guard::check_origin(options, &parts.uri, &parts.headers) {
+        let is_led_here = place == Place::Elsewhere
+            && guard::is_navigation(parts)
+            && options.filter.as_ref().is_some_and(|filter| filter.allows_navigation(parts));
+        if !is_led_here && let Err(refusal) = guard::check_origin(options, &parts.uri, &parts.headers) {
             return Some(self.refuse(refusal, parts));
         }
         if let Some(response) = cors::preflight(options, parts) {
