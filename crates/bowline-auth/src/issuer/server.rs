@@ -347,7 +347,9 @@ impl AuthorizationServer {
         if is_document_url(id) {
             return self.documents.find(id, now);
         }
-        Ok(Err("it is not registered here".to_owned()))
+        let reason = "it is not registered here. This authorization server forgets its clients when it is restarted; log out in the \
+                      program, such as with `bowline logout URL`, and log in again";
+        Ok(Err(reason.to_owned()))
     }
 
     /// Returns the URL of an endpoint.

@@ -104,6 +104,14 @@ fn pages_are_not_cached_framed_or_able_to_load_anything() {
 
 // proves: ASEC-06
 #[test]
+fn a_client_of_an_earlier_start_is_told_what_to_do() {
+    let client = World::new().client();
+    let page = World::new().get(&format!("/authorize?{}", encoded(&asking(&client))));
+    assert_eq!(page.status(), StatusCode::BAD_REQUEST);
+    assert!(text(&page).contains("when it is restarted; log out in the program"), "{}", text(&page));
+}
+
+#[test]
 fn v64_a_bad_client_or_redirect_uri_gives_a_page_and_no_redirect() {
     let mut world = World::new();
     let client = world.client();
