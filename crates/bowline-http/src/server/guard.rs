@@ -222,6 +222,36 @@ mod tests {
     }
 
     #[test]
+    fn only_a_window_that_opens_a_page_navigates() {
+        let navigates = |method: Method, headers: &[(&str, &str)]| {
+            let mut request = http::Request::builder().method(method).uri("/page");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            is_navigation(&request.body(()).unwrap().into_parts().0)
+        };
+        let (mode, document) = (("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"));
+        assert!(navigates(Method::GET, &[mode, document, ("sec-fetch-site", "cross-site")]));
+        for method in [Method::POST, Method::HEAD, Method::OPTIONS] {
+            assert!(!navigates(method.clone(), &[mode, document]), "{method}");
+        }
+        for headers in [
+            &[][..],
+            &[mode],
+            &[document],
+            &[mode, ("sec-fetch-dest", "iframe")],
+            &[mode, ("sec-fetch-dest", "image")],
+            &[("sec-fetch-mode", "cors"), document],
+            &[("sec-fetch-mode", "no-cors"), document],
+            &[mode, document, ("sec-fetch-dest", "iframe")],
+            &[mode, document, ("origin", "https://evil.example")],
+            &[mode, document, ("origin", "null")],
+        ] {
+            assert!(!navigates(Method::GET, headers), "{headers:?}");
+        }
+    }
+
+    #[test]
     fn only_names_of_this_server_are_answered() {
         for host in [
             "localhost",

@@ -51,6 +51,11 @@ impl HttpTarget {
     ///
     /// The challenge of the server is obtained with a request without credentials.
     pub async fn log_in(&self) -> Result<Account> {
+        self.log_in_for(&Scopes::new()).await
+    }
+
+    /// Logs in like [`log_in`](Self::log_in), and asks for these scopes too. For a call that failed because its token lacks them.
+    pub async fn log_in_for(&self, scopes: &Scopes) -> Result<Account> {
         let session = self.session()?;
         let answer = self.ping_without_credentials().await?;
         let mut need = Need::login();
@@ -62,6 +67,10 @@ impl HttpTarget {
                 need.announced = need.announced.or_else(|| challenge.resource_metadata().map(str::to_owned));
                 need.scopes = need.scopes.or_else(|| challenge.scopes());
             }
+        }
+        if !scopes.is_empty() {
+            need.scopes = Some(need.scopes.unwrap_or_default().union(scopes));
+            need.adds_scopes = true;
         }
         session.renew(need).await.map_err(reported)?;
         let account = self.account().await?;

@@ -43,7 +43,9 @@ impl Inner {
     ) -> Result<TokenSet, Error> {
         if server.device_authorization_endpoint.is_none() {
             let issuer = &server.issuer;
-            return Err(Error::misuse(format!("{issuer} offers no logins on other devices; use a browser")));
+            return Err(Error::misuse(format!(
+                "{issuer} offers no logins with a code; log in with a browser, which may run on another machine"
+            )));
         }
         let mut registration = self.device_client(server, record).await?;
         let offered = server.auth_methods.as_deref();

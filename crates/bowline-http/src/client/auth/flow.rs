@@ -22,6 +22,8 @@ pub(super) struct Need {
     pub(super) announced: Option<String>,
     /// The scopes of the challenge.
     pub(super) scopes: Option<Scopes>,
+    /// Whether these scopes are asked for even if others are configured.
+    pub(super) adds_scopes: bool,
     /// The access token that does not serve.
     pub(super) stale: Option<Secret>,
     pub(super) kind: NeedKind,
@@ -47,6 +49,7 @@ impl Need {
         Self {
             announced: None,
             scopes: None,
+            adds_scopes: false,
             stale: None,
             kind: NeedKind::Login,
             may_ask: true,
@@ -59,6 +62,7 @@ impl Need {
         Self {
             announced: None,
             scopes: None,
+            adds_scopes: false,
             stale: Some(tokens.access_token.clone()),
             kind: NeedKind::Unauthorized { may_refresh: false },
             may_ask: false,
@@ -246,7 +250,7 @@ impl Inner {
             challenged: need.scopes.as_ref(),
             supported: found.as_ref().and_then(|found| found.scopes.as_ref()),
             earlier: earlier.as_ref(),
-            is_step_up: need.is_step_up(),
+            is_step_up: need.is_step_up() || need.adds_scopes,
         }
         .select(&server);
         if let Some(machine) = &self.login.machine {

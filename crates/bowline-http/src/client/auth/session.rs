@@ -191,6 +191,7 @@ impl Session {
         let need = Need {
             announced: ours.iter().find_map(|challenge| challenge.resource_metadata()).map(str::to_owned),
             scopes: ours.iter().find_map(|challenge| challenge.scopes()),
+            adds_scopes: false,
             stale,
             kind: NeedKind::Login,
             // Streams and the end of a session belong to no call of the user, and reconnect by themselves.

@@ -3,7 +3,7 @@
 use bowline_client::Client;
 use bowline_http::{
     HttpOptions, HttpService, HttpTarget, Protect,
-    auth::{Login, Visit},
+    auth::{Login, MemoryStore, Scopes, Visit},
     http,
 };
 use bowline_server::{Server, Tool, transport::unix_time};
@@ -12,7 +12,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Notify};
 
 /// An MCP server and the issuer of its tokens, on two sockets.
 struct World {
@@ -124,4 +124,62 @@ async fn v58_a_server_that_refuses_every_token_gets_one_login() {
     world.issuer.faults(|faults| faults.hides_keys = true);
     world.refused().await;
     assert_eq!(world.visits.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_login_asks_for_more_scopes_and_keeps_the_others() {
+    let world = World::new().await;
+    let asked = || {
+        let requests = world.issuer.requests("GET", "/authorize");
+        let scope = requests.last().unwrap().split('&').find_map(|part| part.strip_prefix("scope="));
+        scope.unwrap().to_owned()
+    };
+    let target = world.target();
+    target.log_in().await.unwrap();
+    assert_eq!(asked(), "base");
+    let account = target.log_in_for(&Scopes::parse("more other")).await.unwrap();
+    assert_eq!(asked(), "base+more+other");
+    assert_eq!(account.granted, Scopes::parse("base more other"));
+    // Also beside scopes that are configured.
+    let login = Login::with(|visit: Visit| async move { allow(visit.url(), "ada").await }).scopes(["own"]);
+    let target = http(&world.url).login(login);
+    target.log_in().await.unwrap();
+    assert_eq!(asked(), "own");
+    target.log_in_for(&Scopes::parse("more")).await.unwrap();
+    assert_eq!(asked(), "own+base+more");
+}
+
+#[tokio::test]
+async fn an_issuer_without_codes_for_devices_says_what_to_use() {
+    let world = World::new().await;
+    let target = http(&world.url).login(Login::device(|prompt| panic!("{prompt:?}")));
+    let error = target.log_in().await.unwrap_err().to_string();
+    assert!(
+        error.contains("offers no logins with a code") && error.contains("on another machine"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn v58_a_slow_authorization_server_delays_only_its_own_login() {
+    let (slow, other) = (World::new().await, World::new().await);
+    let release = Arc::new(Notify::new());
+    slow.issuer.faults(|faults| faults.token_delay = Some(Arc::clone(&release)));
+    let store = MemoryStore::default();
+    let target = |world: &World| {
+        let login = Login::with(|visit: Visit| async move { allow(visit.url(), "ada").await });
+        http(&world.url).login(login.store(store.clone()))
+    };
+    let waiting = tokio::spawn({
+        let target = target(&slow);
+        async move { target.log_in().await }
+    });
+    while slow.issuer.requests("POST", "/token").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // The logins share a store. The other one does not wait.
+    target(&other).log_in().await.unwrap();
+    assert!(!waiting.is_finished());
+    release.notify_one();
+    waiting.await.unwrap().unwrap();
 }
