@@ -81,6 +81,8 @@ pub(crate) enum UpstreamReply {
     UrlElicitationRequired(Vec<ElicitUrlParams>),
     /// An error.
     Failed(RpcError),
+    /// The call fails until the user of the server has logged in.
+    LoginNeeded(RpcError),
     /// No reply or progress within the timeout.
     TimedOut(RpcError),
 }
@@ -88,7 +90,7 @@ pub(crate) enum UpstreamReply {
 /// A running call. Dropping it cancels it at the server.
 pub(crate) struct UpstreamCall {
     pub(crate) instance: Arc<Instance>,
-    relay: BoxFuture<'static, Result<Replied, RpcError>>,
+    relay: BoxFuture<'static, Result<Replied, CallFailure>>,
     handle: CallHandle,
     questions: mpsc::Receiver<PendingQuestion>,
     /// Questions that wait for an answer of the caller, by key.
@@ -179,7 +181,8 @@ impl UpstreamCall {
                     }
                     Ok(Replied::Relayed(Relayed::Task(created))) => UpstreamReply::Task(created),
                     Ok(Replied::TaskAsks(state)) => UpstreamReply::TaskAsks(state),
-                    Err(error) => match error.url_elicitations() {
+                    Err(CallFailure { error, needs_login: true }) => UpstreamReply::LoginNeeded(error),
+                    Err(CallFailure { error, .. }) => match error.url_elicitations() {
                         Some(urls) => UpstreamReply::UrlElicitationRequired(urls),
                         None => UpstreamReply::Failed(error),
                     },
@@ -238,13 +241,14 @@ async fn relay(
     attempt: Attempt,
     log_level: Option<LoggingLevel>,
     wants_progress: bool,
-) -> Result<Replied, RpcError> {
+) -> Result<Replied, CallFailure> {
     let starting = handle.pause_timeout();
     let (key, permit) =
         instance.running_calls.begin(caller, attempt.subject, handle.clone(), quota_key.as_ref()).await;
     set_slot(&slot, permit);
     let mut call_guard = CallGuard { instance: &instance, key, answered: false };
-    let client = instance.client().await?;
+    let client = instance.client().await;
+    let client = client.map_err(|error| CallFailure { error, needs_login: instance.needs_login() })?;
     drop(starting);
     let legacy = !client.revision().is_modern();
     if let Some(level) = log_level.filter(|_| legacy) {
@@ -284,15 +288,25 @@ async fn relay(
     set_slot(&slot, None);
     call_guard.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
     instance.count(relayed.is_err());
-    relayed.map_err(|error| match error.as_rpc() {
-        // Only the server knows whether a custom method exists.
-        Some(error) if is_custom && error.code == error_code::METHOD_NOT_FOUND => error.clone(),
-        Some(error) => for_caller(&instance.name, error),
-        None => {
-            let reason = instance.describe_error(&error);
-            RpcError::internal(format!("the server `{}`: {reason}", instance.name))
-        }
+    relayed.map_err(|error| CallFailure {
+        needs_login: error.is_login_needed(),
+        error: match error.as_rpc() {
+            // Only the server knows whether a custom method exists.
+            Some(error) if is_custom && error.code == error_code::METHOD_NOT_FOUND => error.clone(),
+            Some(error) => for_caller(&instance.name, error),
+            None => {
+                let reason = instance.describe_error(&error);
+                RpcError::internal(format!("the server `{}`: {reason}", instance.name))
+            }
+        },
     })
+}
+
+/// Why the relay future failed.
+struct CallFailure {
+    error: RpcError,
+    /// Whether the call can succeed after a login.
+    needs_login: bool,
 }
 
 /// What the relay future returns.

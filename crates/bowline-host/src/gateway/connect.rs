@@ -20,7 +20,7 @@ use bowline_client::BoxFuture;
 use bowline_config::{ConnectConfig, GatewayAuthConfig};
 use bowline_http::{
     Body, Protection,
-    auth::{Error, Login, MemoryStore, Record, Secret, Store, StoreKey, StoreLock, Visit},
+    auth::{Error, Login, MemoryStore, Record, Scopes, Secret, Store, StoreKey, StoreLock, Visit},
     http,
 };
 use bowline_proto::caller::Caller;
@@ -81,6 +81,8 @@ struct State {
 struct Link {
     server: String,
     account: String,
+    /// The scopes that a call needs.
+    scopes: Scopes,
     until: Instant,
     is_done: watch::Sender<bool>,
 }
@@ -203,7 +205,7 @@ impl Connections {
             let mut state = self.state();
             state.forget_expired();
             let Some(link) = state.links.get(key) else { return self.unknown(key) };
-            let (server, account) = (link.server.clone(), link.account.clone());
+            let (server, account, scopes) = (link.server.clone(), link.account.clone(), link.scopes.clone());
             let of_account = state.visits.values().filter(|visit| visit.account == account).count();
             if of_account >= MAX_VISITS.1 || state.visits.len() >= MAX_VISITS.0 {
                 let reason = "too many logins are under way; try again in a few minutes";
@@ -226,7 +228,7 @@ impl Connections {
             let connections = Arc::clone(self);
             // It ends when the visit is forgotten, because its channels are closed then.
             tokio::spawn(async move {
-                let step = match connections.connect(&server, &account, &browser).await {
+                let step = match connections.connect(&server, &account, &scopes, &browser).await {
                     Ok(()) => Step::Done,
                     Err((status, reason)) => {
                         tracing::warn!(
@@ -337,6 +339,7 @@ impl Connections {
         &self,
         server: &str,
         account: &str,
+        scopes: &Scopes,
         browser: &BrowserChannel,
     ) -> Result<(), (StatusCode, String)> {
         let unavailable = |reason: &str| (StatusCode::SERVICE_UNAVAILABLE, reason.to_owned());
@@ -374,7 +377,10 @@ impl Connections {
         let upstream = upstream.map_err(|error| failed("cannot log in at the server", error))?;
         let target = upstream.resolve_headers().await;
         let target = target.map_err(|error| failed("cannot log in at the server", error.to_string()))?;
-        target.log_in().await.map_err(|error| failed("cannot log in at the server", error.to_string()))?;
+        target
+            .log_in_for(scopes)
+            .await
+            .map_err(|error| failed("cannot log in at the server", error.to_string()))?;
         gateway.host.account_connected(server, account);
         Ok(())
     }
@@ -393,12 +399,14 @@ impl Connections {
 }
 
 impl AccountPages for Connections {
-    fn link(&self, server: &str, account: &str) -> Option<String> {
+    fn link(&self, server: &str, account: &str, scopes: &Scopes) -> Option<String> {
         let base = &self.served.get()?.base;
         let mut state = self.state();
         state.forget_expired();
-        let known = state.links.iter().find(|(_, link)| link.server == server && link.account == account);
-        if let Some((key, _)) = known {
+        let known = state.links.iter_mut().find(|(_, link)| link.server == server && link.account == account);
+        if let Some((key, link)) = known {
+            // The last call counts, so that the scopes of many calls do not add up.
+            link.scopes = scopes.clone();
             return Some(format!("{base}{PATH}{key}"));
         }
         let of_account = state.links.values().filter(|link| link.account == account).count();
@@ -409,6 +417,7 @@ impl AccountPages for Connections {
         let link = Link {
             server: server.to_owned(),
             account: account.to_owned(),
+            scopes: scopes.clone(),
             until: Instant::now() + LIFE,
             is_done: watch::Sender::new(false),
         };

@@ -6,7 +6,7 @@ use crate::{
     upstream::{CallerKey, HttpUpstream, Instance, account_of},
 };
 use bowline_client::BoxFuture;
-use bowline_http::auth::Login;
+use bowline_http::auth::{Login, Scopes};
 use bowline_proto::{
     replay::Question,
     service::{Call, Outcome, Reply},
@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 /// The pages on which users connect their accounts. Implemented by the gateway, which serves them.
 pub(crate) trait AccountPages: Send + Sync {
-    /// Returns the URL of the page for an account at a server; `None` if it cannot be served.
-    fn link(&self, server: &str, account: &str) -> Option<String>;
+    /// Returns the URL of the page for an account at a server; `None` if it cannot be served. The login asks for `scopes` too.
+    fn link(&self, server: &str, account: &str, scopes: &Scopes) -> Option<String>;
 
     /// Waits until the account is connected, or nobody expects that any more.
     fn connected(&self, server: &str, account: &str) -> BoxFuture<'static, ()>;
@@ -104,6 +104,34 @@ impl Inner {
         self.connect(call, &instance, is_tool).await
     }
 
+    /// Asks the user of a call that was sent to a server, and failed because of the login. `None` if the server has no accounts of users.
+    pub(super) async fn connect_again(
+        &self,
+        call: &Call,
+        instance: &Arc<Instance>,
+        error: &RpcError,
+    ) -> Option<Connecting> {
+        instance.account()?;
+        match answer_of(call) {
+            None => self.connect(call, instance, false).await,
+            // The user has just been there. To send the user there again would not help, and the call would never end.
+            Some(ElicitAction::Accept) => Some(Connecting::Refused(format!(
+                "the account that is connected does not suffice for this call: {}",
+                error.message
+            ))),
+            Some(action) => Some(Connecting::Refused(not_connected(&instance.name, action))),
+        }
+    }
+
+    /// Waits until the user of a call has connected an account, if the user agreed in the round before.
+    pub(super) async fn wait_for_account(&self, call: &Call, instance: &Instance) {
+        if answer_of(call) == Some(ElicitAction::Accept)
+            && let (Some(pages), Some(account)) = (self.account_pages.get(), instance.account())
+        {
+            pages.connected(&instance.name, &account).await;
+        }
+    }
+
     /// Asks the user of a call to connect an account, or waits for it if the user agreed in an earlier round.
     pub(super) async fn connect(
         &self,
@@ -113,37 +141,23 @@ impl Inner {
     ) -> Option<Connecting> {
         let pages = self.account_pages.get()?;
         let account = account_of(call.client.principal.as_deref()?)?;
-        if let Some((_, answer)) = call.replay.answers().find(|(key, _)| *key == KEY) {
-            let action =
-                answer.clone().ok().and_then(|answer| Some(answer.decode::<ElicitResult>().ok()?.action));
-            let name = &instance.name;
-            match action {
-                Some(ElicitAction::Accept) => {
-                    pages.connected(name, &account).await;
-                    if instance.client().await.is_ok() {
-                        return Some(if is_tool {
-                            Connecting::Connected(connected_text(name))
-                        } else {
-                            Connecting::Retry
-                        });
-                    }
-                    let reason =
-                        format!("no account was connected at the server `{name}` in time; call again");
-                    return Some(Connecting::Refused(reason));
-                }
-                Some(ElicitAction::Decline) => {
-                    let reason = format!("the user declined to connect an account at the server `{name}`");
-                    return Some(Connecting::Refused(reason));
-                }
-                _ => {
-                    let reason = format!("the user cancelled connecting an account at the server `{name}`");
-                    return Some(Connecting::Refused(reason));
-                }
+        let name = &instance.name;
+        match answer_of(call) {
+            None => {}
+            Some(ElicitAction::Accept) => {
+                pages.connected(name, &account).await;
+                return Some(match instance.client().await {
+                    Ok(_) if is_tool => Connecting::Connected(connected_text(name)),
+                    Ok(_) => Connecting::Retry,
+                    Err(_) => Connecting::Refused(format!(
+                        "no account was connected at the server `{name}` in time; call again"
+                    )),
+                });
             }
+            Some(action) => return Some(Connecting::Refused(not_connected(name, action))),
         }
-        let url = pages.link(&instance.name, &account)?;
+        let url = pages.link(&instance.name, &account, &instance.needed_scopes())?;
         if !call.client.capabilities().has_url_elicitation() {
-            let name = &instance.name;
             return Some(Connecting::Refused(format!(
                 "the server `{name}` needs an account of the user: the user has to open {url} in a browser; call again after that"
             )));
@@ -186,9 +200,23 @@ impl Inner {
             }
             Connecting::Failed(error) => Outcome::Failed(error),
             Connecting::Refused(reason) => result::refused(&call.method, &reason),
-            Connecting::Retry => result::refused(&call.method, "the account is connected; call again"),
+            Connecting::Retry => {
+                result::refused(&call.method, "the account of the user is connected now; call again")
+            }
         })
     }
+}
+
+/// Returns how the user answered in the round before, if the user was sent to the page.
+fn answer_of(call: &Call) -> Option<ElicitAction> {
+    let (_, answer) = call.replay.answers().find(|(key, _)| *key == KEY)?;
+    let answer = answer.clone().ok().and_then(|answer| answer.decode::<ElicitResult>().ok());
+    Some(answer.map_or(ElicitAction::Cancel, |answer| answer.action))
+}
+
+fn not_connected(server: &str, action: ElicitAction) -> String {
+    let verb = if action == ElicitAction::Decline { "declined to connect" } else { "cancelled connecting" };
+    format!("the user {verb} an account at the server `{server}`")
 }
 
 fn connected_text(server: &str) -> String {

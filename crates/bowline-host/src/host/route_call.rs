@@ -197,6 +197,7 @@ impl Inner {
                 }
             },
         };
+        self.wait_for_account(call, &route.instance).await;
         record.routed(&route, call);
         if wanted_task(call)?.is_some() {
             if route.tasks == ToolTasks::None {
@@ -347,10 +348,9 @@ impl Inner {
                         UrlElicitation::Fail(error) => return Ok(failed(context.permit, error)),
                     }
                 }
-                UpstreamReply::Failed(error) => {
-                    if route.instance.needs_login()
-                        && let Some(connecting) = self.connect(call, &route.instance, false).await
-                    {
+                UpstreamReply::Failed(error) => return Ok(failed(context.permit, error)),
+                UpstreamReply::LoginNeeded(error) => {
+                    if let Some(connecting) = self.connect_again(call, &route.instance, &error).await {
                         return match Self::connecting_outcome(call, connecting) {
                             Ok(Outcome::Failed(error)) => Ok(failed(context.permit, error)),
                             Ok(outcome) => {

@@ -72,7 +72,9 @@ impl Inner {
                         let answers = answers.iter().map(|(key, answer)| (&**key, answer));
                         upstream_call.resume(notifier.clone(), answers);
                     }
-                    UpstreamReply::Failed(error) | UpstreamReply::TimedOut(error) => return Err(error),
+                    UpstreamReply::Failed(error)
+                    | UpstreamReply::LoginNeeded(error)
+                    | UpstreamReply::TimedOut(error) => return Err(error),
                     UpstreamReply::InputRequired { .. }
                     | UpstreamReply::Task(_)
                     | UpstreamReply::UrlElicitationRequired(_) => {

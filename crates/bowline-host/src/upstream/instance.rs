@@ -4,13 +4,14 @@ mod relay;
 
 use super::{
     CallHandle, CallerKey, Health, InstanceQuota, ListCache, Upstream, UpstreamStatus, UrlElicitations,
-    account_of, instance_quota::InstanceSlot, running_calls::RunningCalls,
+    account_of, instance_quota::InstanceSlot, login_state::LoginState, running_calls::RunningCalls,
 };
 use relay::InstanceRelay;
 
 use crate::tap::{ServerMessage, Tap, TapEvent, current_call};
 use bowline_client::{BoxFuture, Client, Notification, StderrMode, is_accessible_root};
 use bowline_config::Share;
+use bowline_http::auth::Scopes;
 use bowline_server::transport::next_connection;
 use bowline_telemetry::UpstreamMetrics;
 use bowline_types::{
@@ -21,7 +22,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -92,7 +93,7 @@ pub(crate) struct Instance {
     /// The number of its connection, if somebody watches.
     connection: AtomicU64,
     /// Whether its last failure was a missing login.
-    needs_login: AtomicBool,
+    login: LoginState,
 }
 
 /// Which tasks a server has.
@@ -174,7 +175,7 @@ impl Instance {
             subscriptions: AtomicUsize::new(0),
             retired: watch::Sender::new(false),
             connection: AtomicU64::new(0),
-            needs_login: AtomicBool::new(false),
+            login: LoginState::default(),
         })
     }
 
@@ -321,20 +322,23 @@ impl Instance {
             });
         }
         let connected = builder.connect(target).await;
-        connected.map_err(|error| self.describe_error(&error)).inspect(|_| {
-            self.needs_login.store(false, Ordering::Relaxed);
-        })
+        connected.map_err(|error| self.describe_error(&error)).inspect(|_| self.login.clear())
     }
 
     /// Describes an error of the server, and remembers whether a login is missing.
     pub(crate) fn describe_error(&self, error: &bowline_client::Error) -> String {
-        self.needs_login.store(error.is_login_needed(), Ordering::Relaxed);
+        self.login.failed(error);
         self.spec.describe_error(error)
     }
 
     /// Returns whether its last failure was a missing login.
     pub(crate) fn needs_login(&self) -> bool {
-        self.needs_login.load(Ordering::Relaxed)
+        self.login.is_needed()
+    }
+
+    /// Returns the scopes that the missing login needs, as far as they are known.
+    pub(crate) fn needed_scopes(&self) -> Scopes {
+        self.login.scopes()
     }
 
     /// Returns the account that it uses, if each user has one.
@@ -345,7 +349,7 @@ impl Instance {
 
     /// Lets it start at once with a login that was stored just now.
     pub(crate) fn login_stored(self: &Arc<Self>) {
-        self.needs_login.store(false, Ordering::Relaxed);
+        self.login.clear();
         self.forget_failure();
         self.owner.state_changed(self);
     }

@@ -11,6 +11,7 @@ mod list_cache;
 mod login_audit;
 mod login_consent;
 mod login_settings;
+mod login_state;
 mod running_calls;
 mod spec;
 mod status;

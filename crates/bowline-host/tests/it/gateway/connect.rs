@@ -9,13 +9,13 @@ use bowline_http::{
     auth::{FileStore, Login, Store},
     http,
 };
-use bowline_server::Server;
+use bowline_server::{Error, Server, Tool};
 use bowline_testing::{Issuer, issuer};
 use bowline_types::Revision;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
 /// A gateway with an issuer of its own, and a server behind it whose tokens another issuer issues.
@@ -35,7 +35,13 @@ impl Place {
         let far_url = format!("http://{}/mcp", listener.local_addr().unwrap());
         theirs.add_resource(&far_url);
         let protect = Protect::by(theirs.url()).resource(&far_url).scopes(["notes:read"]);
-        let far = Far::listening(Server::new("far"), HttpOptions::new().protect(protect), listener);
+        let write = Tool::new("write").scopes(["notes:write"]).handler(|| "written");
+        let broken = Tool::new("broken").handler(|| Err::<String, _>(Error::invalid_params("no such note")));
+        let far = Far::listening(
+            Server::new("far").tool(write).tool(broken),
+            HttpOptions::new().protect(protect),
+            listener,
+        );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("http://{address}/mcp");
@@ -476,4 +482,81 @@ async fn users_who_connect_at_the_same_time_are_kept_apart() {
     assert_eq!((a.status, b.status), (StatusCode::OK, StatusCode::OK));
     assert_eq!(place.subject("ada").await, "ada-at-far");
     assert_eq!(place.subject("bob").await, "bob-at-far");
+}
+
+#[tokio::test]
+async fn a_call_that_needs_more_scopes_sends_the_user_there_again() {
+    let place = Place::new("connect-more").await;
+    let opened = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&opened);
+    let client = place
+        .client("ada", Revision::V2026_07_28, move |link| {
+            seen.lock().unwrap().push(link.clone());
+            async move {
+                // The client answers when the page is opened, and the user takes longer.
+                tokio::spawn(async move { visit(&link, "ada", "ada").await });
+            }
+        })
+        .await;
+    assert_eq!(call(&client).await.unwrap(), "fast is done");
+    let result = client.call("far__write", json!({})).await.unwrap();
+    assert_eq!(result.text(), "written");
+    assert_eq!(opened.lock().unwrap().len(), 2);
+    let asked = place.theirs.requests("GET", "/authorize");
+    let scope =
+        |request: &String| request.split('&').find(|part| part.starts_with("scope=")).unwrap().to_owned();
+    assert_eq!(
+        asked.iter().map(scope).collect::<Vec<_>>(),
+        ["scope=notes%3Aread", "scope=notes%3Aread+notes%3Awrite"]
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_fails_after_the_page_says_why() {
+    let place = Place::new("connect-why").await;
+    let link = link_of(&place, "ada").await;
+    assert_eq!(visit(&link, "ada", "ada").await.status, StatusCode::OK);
+    let answers = Arc::new(Mutex::new(vec![Answer::Cancel, Answer::Decline]));
+    let login = Login::with(move |visit| async move { issuer::allow(visit.url(), "ada").await });
+    let given = Arc::clone(&answers);
+    let builder = Client::builder().revisions([Revision::V2026_07_28]).on_url(move |_| {
+        let answer = given.lock().unwrap().pop().expect("the user is not asked twice for one call");
+        async move { answer }
+    });
+    let client = builder.connect(http(&place.url).login(login)).await.unwrap();
+    client.tools().await.unwrap();
+    for expected in ["the user declined to connect", "the user cancelled connecting"] {
+        let result = client.call("far__write", json!({})).await.unwrap();
+        assert!(result.is_error() && result.text().contains(expected), "{result:?}");
+    }
+    // An error of the server is not mistaken for a missing login, whatever failed before.
+    let error = client.call("far__broken", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("no such note"), "{error}");
+    assert_eq!(call(&client).await.unwrap(), "fast is done");
+}
+
+#[tokio::test]
+async fn an_account_that_does_not_suffice_ends_the_call() {
+    let place = Place::new("connect-lacking").await;
+    let link = link_of(&place, "ada").await;
+    assert_eq!(visit(&link, "ada", "ada").await.status, StatusCode::OK);
+    let place = Arc::new(place);
+    let theirs = Arc::clone(&place);
+    let opened = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&opened);
+    let client = place
+        .client("ada", Revision::V2026_07_28, move |link| {
+            *seen.lock().unwrap() += 1;
+            let place = Arc::clone(&theirs);
+            async move {
+                // The server does not know the key of the new tokens.
+                place.theirs.rotate_key().unwrap();
+                place.theirs.faults(|faults| faults.hides_keys = true);
+                assert_eq!(visit(&link, "ada", "ada").await.status, StatusCode::OK);
+            }
+        })
+        .await;
+    let result = client.call("far__write", json!({})).await.unwrap();
+    assert!(result.is_error() && result.text().contains("does not suffice for this call"), "{result:?}");
+    assert_eq!(*opened.lock().unwrap(), 1, "the user is sent to the page once per call");
 }
