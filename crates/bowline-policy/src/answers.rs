@@ -207,6 +207,11 @@ impl Answers {
         Ok(file.read::<File>()?.map(|(document, _)| document.answers).unwrap_or_default())
     }
 
+    /// Returns the answers that are stored until the program ends.
+    pub fn of_this_run(&self) -> Vec<Remembered> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Returns the valid answer for a topic, if there is one. A denial takes precedence. Blocks.
     pub fn find(
         &self,

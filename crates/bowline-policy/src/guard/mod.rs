@@ -150,6 +150,11 @@ impl Guard {
         self.audit.as_ref()
     }
 
+    /// Returns the stored answers.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
     /// Returns the pins, if definitions are compared.
     pub fn pins(&self) -> Option<&Pins> {
         self.pins.as_ref()
