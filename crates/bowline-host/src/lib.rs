@@ -22,7 +22,7 @@ pub use gateway::Gateway;
 pub use host::{
     AcceptError, Host, HostBuilder, Offered, ServerOffer, ServerToolPins, Telemetry, ToolPin, ToolPinStatus,
 };
-pub use tap::{ConsentGiven, ServerMessage, Tap, TapEvent, current_call};
+pub use tap::{AtRevision, ConsentGiven, ServerMessage, Tap, TapEvent, current_call};
 pub use upstream::{
     Health, HttpUpstream, LaunchError, LoginSettings, LoginStorage, MachineLogin, Reach, Upstream,
     UpstreamStatus,

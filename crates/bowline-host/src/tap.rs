@@ -4,6 +4,7 @@ use crate::Health;
 use bowline_client::{Direction, ResponseHead};
 use bowline_policy::{Gate, Question, Verdict};
 use bowline_server::{BoxFuture, CallOrigin, ObservedMessage};
+use bowline_types::Revision;
 use std::{future::Future, time::Duration};
 
 /// Sees what happens in a host. Without one, nothing is captured.
@@ -85,7 +86,16 @@ pub enum TapEvent<'a> {
         /// Its state.
         health: &'a Health,
         /// The connection, if it is ready, and its revision.
-        connection: Option<(u64, bowline_types::Revision)>,
+        connection: Option<(u64, Revision)>,
+    },
+    /// A call has a connection of its own, which speaks this revision.
+    Connected {
+        /// The connection.
+        connection: u64,
+        /// The server.
+        server: &'a str,
+        /// The revision.
+        revision: Revision,
     },
     /// The tools, resources or prompts of some server changed.
     ListsChanged,
@@ -150,6 +160,23 @@ impl ConsentGiven {
 
     pub(crate) fn is_for(&self, server: &str) -> bool {
         self.server == server
+    }
+}
+
+/// Makes a call over a connection of its own that speaks one revision, to compare revisions. Put it into the extensions of the call.
+///
+/// The policy decides as for every call. A program is started once more and stopped after the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtRevision(Revision);
+
+impl AtRevision {
+    /// Uses this revision.
+    pub const fn new(revision: Revision) -> Self {
+        Self(revision)
+    }
+
+    pub(crate) const fn revision(self) -> Revision {
+        self.0
     }
 }
 

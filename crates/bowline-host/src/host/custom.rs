@@ -44,6 +44,7 @@ impl Router {
             subject: Subject::Method(method.to_owned()),
             completion: None,
             tasks: ToolTasks::None,
+            own_connection: None,
         })
     }
 }

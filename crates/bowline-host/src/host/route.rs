@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{
     aggregate::{Catalog, ToolTasks},
-    upstream::{CallerKey, Instance},
+    tap::AtRevision,
+    upstream::{CallerKey, Instance, OwnConnection},
 };
 use bowline_policy::Definition;
 use bowline_proto::service::{Call, MethodName};
@@ -24,6 +25,8 @@ pub(super) struct Route {
     pub(super) completion: Option<TemplateCompletion>,
     /// Whether the call may become a task.
     pub(super) tasks: ToolTasks,
+    /// Stops the instance after the call, if it is used for this call only.
+    pub(super) own_connection: Option<OwnConnection>,
 }
 
 /// What a call is about, for the policy.
@@ -59,9 +62,24 @@ impl Route {
 }
 
 impl Router {
+    /// Finds the server of a call, and the connection that it wants.
+    pub(super) async fn route(&self, call: &Call) -> Result<Route, RpcError> {
+        let mut route = self.find_route(call).await?;
+        if let Some(wanted) = call.extensions.get::<AtRevision>() {
+            let revision = wanted.revision();
+            // What the shared connection says about tasks holds for its own revision.
+            if route.instance.running().is_none_or(|client| client.revision() != revision) {
+                route.tasks = ToolTasks::None;
+            }
+            let (instance, own) = route.instance.at_revision(revision);
+            (route.instance, route.own_connection) = (instance, Some(own));
+        }
+        Ok(route)
+    }
+
     /// Finds the server of a call. If that server announced a change, its list is read again first; no other server is waited
     /// for. An unknown name is looked up once more in fresh lists.
-    pub(super) async fn route(&self, call: &Call) -> Result<Route, RpcError> {
+    async fn find_route(&self, call: &Call) -> Result<Route, RpcError> {
         if let MethodName::Custom(name) = &call.method {
             return self.route_custom(name, call).await;
         }
@@ -122,7 +140,7 @@ fn find(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> 
         _ => return find_completion(catalog, call),
     };
     let catalog = Arc::clone(catalog);
-    Ok(Some(Route { instance, params, catalog, subject, completion: None, tasks }))
+    Ok(Some(Route { instance, params, catalog, subject, completion: None, tasks, own_connection: None }))
 }
 
 /// Finds the server of a completion request. The subject is the prompt or resource, so a caller that may not use it gets no
@@ -152,7 +170,15 @@ fn find_completion(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>,
     params.meta = None;
     let params = RawJson::of(&params).map_err(|error| RpcError::internal(error.to_string()))?;
     let catalog = Arc::clone(catalog);
-    Ok(Some(Route { instance, params, catalog, subject, completion, tasks: ToolTasks::None }))
+    Ok(Some(Route {
+        instance,
+        params,
+        catalog,
+        subject,
+        completion,
+        tasks: ToolTasks::None,
+        own_connection: None,
+    }))
 }
 
 /// Returns the parameters of a call with one member replaced, and without the members that are not for the server.

@@ -69,13 +69,13 @@ pub(crate) struct Instance {
     pub(crate) spec: Upstream,
     pub(crate) running_calls: RunningCalls<CallHandle>,
     /// The caller it belongs to and the limit on such instances; `None` if it is shared.
-    tenant: Option<(Arc<InstanceQuota>, CallerKey)>,
+    pub(super) tenant: Option<(Arc<InstanceQuota>, CallerKey)>,
     pub(crate) url_elicitations: UrlElicitations,
     pub(crate) lists: ListCache,
     /// The roots that it was sent last, if any.
     sent_roots: Mutex<Option<Vec<Root>>>,
-    owner: Arc<dyn InstanceOwner>,
-    metrics: Arc<UpstreamMetrics>,
+    pub(super) owner: Arc<dyn InstanceOwner>,
+    pub(super) metrics: Arc<UpstreamMetrics>,
     /// Held while the server is being started, so that it is started once.
     connecting: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -455,6 +455,7 @@ impl Instance {
             errors: self.errors.load(Ordering::Relaxed),
             running: self.running_calls.len(),
             since: state.since.elapsed(),
+            needs_login: self.needs_login(),
         }
     }
 

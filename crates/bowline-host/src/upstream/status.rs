@@ -40,4 +40,6 @@ pub struct UpstreamStatus {
     pub running: usize,
     /// How long it has been in this state.
     pub since: Duration,
+    /// Whether its last failure was a missing login.
+    pub needs_login: bool,
 }
