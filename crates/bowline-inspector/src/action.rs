@@ -106,6 +106,11 @@ pub enum Action {
         /// The `digest` that was shown.
         digest: String,
     },
+    /// Forgets a remembered answer, so that a person is asked again. Reply: [`Done`].
+    ForgetAnswer {
+        /// Its `id`.
+        id: String,
+    },
     /// Sets the roots that calls of this page offer to servers. Reply: [`Done`].
     Roots {
         /// URIs of folders.
@@ -132,6 +137,9 @@ pub struct SendRequest {
     /// Milliseconds until the call is cancelled; the configured timeout of the server applies in any case.
     #[serde(default)]
     pub timeout: Option<u64>,
+    /// Sends it over a connection of its own that speaks this revision, such as `2025-06-18`.
+    #[serde(default)]
+    pub revision: Option<String>,
 }
 
 /// A request that is sent again.
@@ -145,6 +153,9 @@ pub struct ResendRequest {
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Option<Value>"))]
     pub arguments: Option<Box<RawValue>>,
+    /// Sends it over a connection of its own that speaks this revision.
+    #[serde(default)]
+    pub revision: Option<String>,
 }
 
 /// A call was started.
@@ -241,6 +252,7 @@ impl Action {
             Self::AskControl { .. } => "ask_control",
             Self::AcceptPin { .. } => "accept_pin",
             Self::RunChecks { .. } => "run_checks",
+            Self::ForgetAnswer { .. } => "forget_answer",
         }
     }
 
@@ -262,6 +274,7 @@ impl Action {
             | Self::Level { .. }
             | Self::AcceptPin { .. }
             | Self::RunChecks { .. }
+            | Self::ForgetAnswer { .. }
             | Self::Roots { .. } => Grade::Control,
         }
     }

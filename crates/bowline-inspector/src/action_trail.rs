@@ -67,6 +67,7 @@ fn subject(shared: &Shared, action: &Action) -> (String, Option<String>) {
         Action::Complete { server, name, .. } => (server.clone(), Some(name.clone())),
         Action::Subscribe { server, uri, .. } => (server.clone(), Some(uri.clone())),
         Action::Level { level } => (String::new(), level.clone()),
+        Action::ForgetAnswer { id } => (String::new(), Some(id.clone())),
         Action::Roots { roots } => (String::new(), Some(roots.join(" "))),
         Action::Cancel { .. } | Action::Clear | Action::SignOut { .. } | Action::AskControl { .. } => {
             Default::default()

@@ -3,6 +3,7 @@
 use crate::{
     action::{Action, Completed, Done, ResendRequest, SendRequest, Sent},
     action_trail::Trail,
+    answers,
     buffer::PAGE,
     checks, control,
     events::{Kind, Leg},
@@ -14,7 +15,7 @@ use crate::{
     rules,
     service::{Failure, reply},
 };
-use bowline_host::{ConsentGiven, ServerOffer};
+use bowline_host::{AtRevision, ConsentGiven, ServerOffer};
 use bowline_http::Body;
 use bowline_proto::{
     envelope::MethodName,
@@ -153,6 +154,10 @@ async fn carry_out(shared: &Arc<Shared>, holder: Holder, action: Action) -> Resu
             rules::accept_pin(shared, &server, &tool, &digest).await?;
             done()
         }
+        Action::ForgetAnswer { id } => {
+            answers::forget(shared, id).await?;
+            done()
+        }
         Action::AskControl { digits } => {
             control::ask(shared, holder, digits).await?;
             done()
@@ -246,7 +251,8 @@ async fn send(shared: &Arc<Shared>, request: SendRequest) -> Result<Sent, Failur
     let given =
         request.meta.map(|meta| RawJson::parse(meta.get().to_owned()).and_then(|meta| meta.members()));
     let given = given.transpose().map_err(invalid)?.unwrap_or_default();
-    let call = Prepared::new(shared, &request.method, params, given)?.agreed(Some(request.server));
+    let terms = Terms { agreed: Some(request.server), revision: revision(request.revision.as_deref())? };
+    let call = Prepared::new(shared, &request.method, params, given)?.terms(terms);
     let limit = request.timeout.map(Duration::from_millis);
     start(shared, call, limit)
 }
@@ -287,16 +293,33 @@ async fn resend(shared: &Arc<Shared>, request: ResendRequest) -> Result<Sent, Fa
     if let Some(arguments) = request.arguments {
         params.insert("arguments", RawJson::parse(arguments.get().to_owned()).map_err(invalid)?);
     }
-    let call = Prepared::new(shared, method, params, RawMap::new())?.agreed(server);
+    let terms = Terms { agreed: server, revision: revision(request.revision.as_deref())? };
+    let call = Prepared::new(shared, method, params, RawMap::new())?.terms(terms);
     start(shared, call, None)
+}
+
+fn revision(given: Option<&str>) -> Result<Option<Revision>, Failure> {
+    let unknown = |given: &str| {
+        let known = Revision::ALL.map(Revision::as_str).join(", ");
+        Failure::invalid(format!("expected one of {known}, got `{}`", bowline_text::visible(given)))
+    };
+    given.map(|given| Revision::parse(given).ok_or_else(|| unknown(given))).transpose()
+}
+
+/// What a person asked for.
+#[derive(Clone, Default)]
+struct Terms {
+    /// The server whose call it is.
+    agreed: Option<String>,
+    /// The revision of a connection of its own.
+    revision: Option<Revision>,
 }
 
 /// A request that is ready to be sent.
 struct Prepared {
     method: MethodName,
     id: Id,
-    /// The server whose call a person asked for.
-    agreed: Option<String>,
+    terms: Terms,
     /// The parameters without what describes this request, for another round.
     base: RawMap,
     params: RawJson,
@@ -338,12 +361,11 @@ impl Prepared {
             params.as_str()
         );
         let (method, id) = (name_of(method), Id::from(number));
-        Ok(Self { method, id, agreed: None, base, params, text: text.into_bytes() })
+        Ok(Self { method, id, terms: Terms::default(), base, params, text: text.into_bytes() })
     }
 
-    /// Sets the server whose call a person asked for.
-    fn agreed(mut self, server: Option<String>) -> Self {
-        self.agreed = server;
+    fn terms(mut self, terms: Terms) -> Self {
+        self.terms = terms;
         self
     }
 
@@ -369,8 +391,11 @@ impl Prepared {
         call.extensions.insert(origin);
         call.extensions.insert(observer.clone());
         // A click in a browser with control is the consent that a rule asks for.
-        if let Some(server) = self.agreed {
+        if let Some(server) = self.terms.agreed {
             call.extensions.insert(ConsentGiven::new(server));
+        }
+        if let Some(revision) = self.terms.revision {
+            call.extensions.insert(AtRevision::new(revision));
         }
         let response = respond(&attached.handle, self.id.clone(), call, threshold, Arc::new(Nowhere));
         Ok((number, observer, self.id, response))
@@ -384,7 +409,7 @@ fn start(shared: &Arc<Shared>, call: Prepared, limit: Option<Duration>) -> Resul
         let reason = format!("{MAX_CALLS} calls of this page are running");
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, reason).advise("cancel one of them, or wait"));
     }
-    let (method, base, agreed) = (call.method.clone(), call.base.clone(), call.agreed.clone());
+    let (method, base, terms) = (call.method.clone(), call.base.clone(), call.terms.clone());
     let (call, observer, id, mut response) = call.run(shared, attached)?;
     let mut open = shared.page.open();
     let mut shown = (observer.clone(), id.clone());
@@ -395,7 +420,7 @@ fn start(shared: &Arc<Shared>, call: Prepared, limit: Option<Duration>) -> Resul
             let rounds = async {
                 for _ in 0..MAX_ROUNDS {
                     let ended = (&mut response).await;
-                    let Some(next) = roots_round(&shared, &method, &base, agreed.clone(), &ended) else {
+                    let Some(next) = roots_round(&shared, &method, &base, terms.clone(), &ended) else {
                         return;
                     };
                     let (observer, id);
@@ -424,7 +449,7 @@ fn roots_round(
     shared: &Shared,
     method: &MethodName,
     base: &RawMap,
-    agreed: Option<String>,
+    terms: Terms,
     response: &CallResponse,
 ) -> Option<Running> {
     let CallResponse::Message(text, None) = response else { return None };
@@ -444,7 +469,7 @@ fn roots_round(
         params.insert("requestState", RawJson::of(state).ok()?);
     }
     let next = Prepared::new(shared, method.as_str(), params, RawMap::new()).ok()?;
-    next.agreed(agreed).run(shared, shared.attached.get()?).ok()
+    next.terms(terms).run(shared, shared.attached.get()?).ok()
 }
 
 async fn completion(
@@ -483,7 +508,8 @@ async fn completion(
 
 async fn complete(shared: &Shared, server: String, params: RawMap) -> Result<Completed, Failure> {
     let attached = attached(shared)?;
-    let call = Prepared::new(shared, "completion/complete", params, RawMap::new())?.agreed(Some(server));
+    let terms = Terms { agreed: Some(server), revision: None };
+    let call = Prepared::new(shared, "completion/complete", params, RawMap::new())?.terms(terms);
     let (_, _, _, response) = call.run(shared, attached)?;
     let response = tokio::time::timeout(COMPLETION_TIME, response).await;
     let response = response

@@ -33,6 +33,7 @@ fn schemas() -> Map<String, Value> {
         query::PinsView,
         query::AuditPage,
         query::ChecksView,
+        query::AnswersView,
         action::Action,
         action::Sent,
         action::Done,

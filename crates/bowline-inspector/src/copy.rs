@@ -9,7 +9,7 @@ use crate::{
     query::{Copied, CopyForm},
     service::Failure,
 };
-use quote::quote;
+pub(crate) use quote::quote;
 use serde_json::Value;
 
 /// Copies the call of a message.

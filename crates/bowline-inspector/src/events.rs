@@ -125,6 +125,21 @@ pub enum Status {
     Stopped,
 }
 
+/// What a message says about a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct TaskNote {
+    /// The id of the task, cut after 200 bytes.
+    pub id: String,
+    /// Its status, such as `working`; absent if the message does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// What its server says about the status, cut after 200 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
 /// What the page knows of every message without asking: about a hundred bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -174,4 +189,7 @@ pub struct Head {
     /// The revision of the connection, such as `2026-07-28`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// The task that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskNote>,
 }

@@ -7,6 +7,7 @@
 pub mod action;
 mod action_trail;
 mod actions;
+mod answers;
 mod assets;
 mod buffer;
 mod checks;

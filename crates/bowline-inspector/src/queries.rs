@@ -1,6 +1,7 @@
 //! Answers queries. They read and change nothing.
 
 use crate::{
+    answers,
     buffer::now,
     checks, copy,
     events::{Head, Kind, Leg},
@@ -20,7 +21,7 @@ use bowline_host::{Health, ServerOffer, UpstreamStatus, gateway::EntryState};
 use bowline_http::Body;
 use bowline_policy::audit::Redactor;
 use bowline_proto::uri::UriTemplate;
-use bowline_types::{RawJson, Tool, ToolAnnotations};
+use bowline_types::{RawJson, Revision, Tool, ToolAnnotations};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -96,6 +97,7 @@ pub(crate) async fn answer(
         Query::Decide(request) => reply(ok, &rules::decide(shared, request).await?),
         Query::Pins => reply(ok, &rules::pins(shared).await?),
         Query::Checks { server } => reply(ok, &checks::view(shared, &server)?),
+        Query::Answers => reply(ok, &answers::answers(shared).await?),
         Query::Audit(request) => reply(ok, &rules::audit(shared, holder.grade, request).await?),
     })
 }
@@ -147,6 +149,7 @@ async fn overview(shared: &Shared, holder: Holder) -> Result<Overview, Failure> 
         },
         try_call,
         waiting: shared.questions.waiting(),
+        revisions: Revision::ALL.map(|revision| revision.as_str().to_owned()).into(),
     })
 }
 
@@ -211,6 +214,7 @@ fn empty(name: &str, state: ServerState, reason: Option<&str>) -> ServerSummary 
         running: 0,
         since: 0.0,
         controllable: state == ServerState::Idle,
+        login: None,
     }
 }
 
@@ -235,6 +239,7 @@ fn summary(status: &UpstreamStatus, tokens: Option<usize>, redactor: &Redactor) 
         running: status.running,
         since: status.since.as_secs_f64() * 1000.0,
         controllable: true,
+        login: status.needs_login.then(|| format!("bowline login {}", copy::quote(&status.name))),
     }
 }
 
@@ -447,6 +452,7 @@ async fn result(shared: &Shared, call: u64) -> Result<ResultView, Failure> {
         problems: Vec::new(),
         error: None,
         progress: shared.recorder.progress(call),
+        task: shared.recorder.task_of(call),
         waiting: shared.questions.waiting_for(call),
         output: Vec::new(),
     };

@@ -1,11 +1,13 @@
 //! The queries of the page and their replies. A query reads and changes nothing.
 
+mod answers;
 mod checks;
 mod entries;
 mod overview;
 mod rules;
 mod traffic;
 
+pub use answers::{AnswerView, AnswersView};
 pub use checks::{ChecksState, ChecksView, FindingLevel, FindingView};
 pub use entries::{Checked, Entries, Entry, ServerEntries};
 pub use overview::{
@@ -97,6 +99,8 @@ pub enum Query {
         /// Its configured name.
         server: String,
     },
+    /// The answers that the policy remembers. Reply: [`AnswersView`].
+    Answers,
     /// The latest lines of the audit log. Reply: [`AuditPage`].
     Audit(AuditRequest),
 }

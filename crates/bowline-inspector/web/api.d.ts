@@ -93,6 +93,11 @@ export type Action =
   digest: string;
 }
   | {
+  action: "forget_answer";
+  /** Its `id`. */
+  id: string;
+}
+  | {
   action: "roots";
   /** URIs of folders. */
   roots: string[];
@@ -129,6 +134,28 @@ export type AnswerCovers = "tool" | "read_only_tools" | "server";
 /** How long an answer applies. */
 export type AnswerScope = "once" | "run" | "project" | "always";
 
+/** A remembered answer. */
+export type AnswerView = {
+  /** Names it, for `forget_answer`. */
+  id: string;
+  /** `allow` or `deny`. */
+  effect: string;
+  /** The configured name of the server. */
+  server: string;
+  /** What it is about: the action and its tool, prompt or URI, or a larger part of the server. */
+  what: Shown;
+  /** Whether it applies only to the same arguments. */
+  same_arguments: boolean;
+  /** Whether it is forgotten when the program ends. */
+  this_run: boolean;
+  /** The project that it applies to; all if absent. */
+  project?: Shown;
+  /** The user that it applies to, if users are distinguished. */
+  user?: Shown;
+  /** When it expires. */
+  expires?: string;
+};
+
 /** Who answered a question. */
 export type AnsweredBy = "page" | "terminal" | "nobody";
 
@@ -142,6 +169,14 @@ export type AnsweredQuestion = {
   by: AnsweredBy;
   /** Whether the answer was yes; absent if it was cancelled. */
   allowed?: boolean;
+};
+
+/** The answers that the policy remembers. */
+export type AnswersView = {
+  /** The answers, by server. */
+  answers: AnswerView[];
+  /** The file that has the lasting ones, if there is one. */
+  file?: string;
 };
 
 /** The body of every reply that is not 2xx. */
@@ -747,6 +782,8 @@ export type Head = {
   took?: number;
   /** The revision of the connection, such as `2026-07-28`. */
   revision?: string;
+  /** The task that it is about. */
+  task?: TaskNote;
 };
 
 /** Heads of messages. */
@@ -1010,6 +1047,8 @@ export type Overview = {
   try_call?: TryCall;
   /** How many questions wait. */
   waiting: number;
+  /** The revisions that a call can be sent with, oldest first. */
+  revisions: string[];
 };
 
 /** How a tool compares with the definition that was accepted. */
@@ -1113,6 +1152,9 @@ export type Query =
   /** Its configured name. */
   server: string;
 }
+  | {
+  query: "answers";
+}
   | AuditRequest & {
   query: "audit";
 };
@@ -1123,6 +1165,8 @@ export type ResendRequest = {
   seq: number;
   /** Replaces `arguments`; absent for the same ones, with their secrets. */
   arguments?: unknown;
+  /** Sends it over a connection of its own that speaks this revision. */
+  revision?: string;
 };
 
 /** A result, ready to be drawn. */
@@ -1155,6 +1199,8 @@ export type ResultView = {
   error?: ErrorView;
   /** The latest progress while it runs. */
   progress?: Progress;
+  /** The task that it became, as its server described it last. */
+  task?: TaskNote;
   /** How often a person is asked right now because of this call. */
   waiting: number;
   /** The last lines of the server's output since the call started, if it failed. */
@@ -1193,6 +1239,8 @@ export type SendRequest = {
   meta?: unknown;
   /** Milliseconds until the call is cancelled; the configured timeout of the server applies in any case. */
   timeout?: number;
+  /** Sends it over a connection of its own that speaks this revision, such as `2025-06-18`. */
+  revision?: string;
 };
 
 /** A call was started. */
@@ -1268,6 +1316,8 @@ export type ServerSummary = {
   since: number;
   /** Whether it can be started, stopped and restarted from here. */
   controllable: boolean;
+  /** The command that logs in, if a missing login is why it failed. */
+  login?: string;
 };
 
 /** Text of a server. Hidden, bidirectional and control characters are replaced by visible ones. */
@@ -1291,6 +1341,16 @@ export type Table = {
   rows: Cell[][];
   /** How many rows there are. */
   total: number;
+};
+
+/** What a message says about a task. */
+export type TaskNote = {
+  /** The id of the task, cut after 200 bytes. */
+  id: string;
+  /** Its status, such as `working`; absent if the message does not say it. */
+  status?: string;
+  /** What its server says about the status, cut after 200 bytes. */
+  message?: string;
 };
 
 /** The accepted definition of a tool. */

@@ -7,6 +7,7 @@ mod http;
 mod recorder;
 mod ring;
 mod state;
+mod tasks;
 mod wire;
 
 pub(crate) use connections::PAGE;

@@ -236,6 +236,10 @@ impl Tap for Recorder {
                 state.note(Kind::State, server, text, None, end, None);
                 state.changed.servers += 1;
             }
+            TapEvent::Connected { connection, server, revision } => {
+                let revision = Some(revision.as_str().to_owned());
+                state.connect(*connection, Connection::of_server(server, revision));
+            }
             TapEvent::ListsChanged => {
                 state.changed.entries += 1;
                 state.changed.servers += 1;

@@ -217,6 +217,7 @@ fn weight(head: &Head) -> usize {
         + text(&head.name)
         + text(&head.id)
         + text(&head.revision)
+        + head.task.as_ref().map_or(0, |task| task.id.len() + text(&task.status) + text(&task.message))
 }
 
 #[cfg(test)]
@@ -243,6 +244,7 @@ pub(crate) mod tests {
             code: None,
             took: None,
             revision: None,
+            task: None,
         }
     }
 

@@ -4,6 +4,7 @@ use super::{
     connections::Connection,
     http,
     ring::Ring,
+    tasks::TaskCalls,
     wire::{self, Parts},
 };
 use crate::{
@@ -40,6 +41,7 @@ pub(super) struct State {
     pub(super) output: HashMap<String, VecDeque<String>>,
     /// The latest progress of calls that run.
     pub(super) progress: HashMap<u64, Progress>,
+    pub(super) tasks: TaskCalls,
 }
 
 /// A request that waits for its response: the connection, who sent it, its id.
@@ -83,6 +85,7 @@ impl State {
             clients: HashMap::new(),
             output: HashMap::new(),
             progress: HashMap::new(),
+            tasks: TaskCalls::default(),
         }
     }
 
@@ -136,7 +139,7 @@ impl State {
 
     /// Adds a message and returns its number.
     pub(super) fn message(&mut self, passing: &Passing<'_>) -> u64 {
-        let Parts { kind, id, method, name, about, status, code, client } =
+        let Parts { kind, id, method, name, about, status, code, client, task } =
             wire::read(passing.frame, &self.redactor);
         let (connection, direction, leg) = (passing.connection, passing.direction, passing.leg);
         let seq = self.ring.next();
@@ -166,6 +169,7 @@ impl State {
             code,
             took: None,
             revision: known.revision,
+            task: None,
         };
         let other = match direction {
             Direction::In => Direction::Out,
@@ -174,6 +178,11 @@ impl State {
         let mut http = None;
         match kind {
             Kind::Request => {
+                if let Some((task, _)) = task {
+                    head.parent = head.parent.or_else(|| self.tasks.call(&head, &task));
+                    head.name = head.name.or_else(|| Some(task.id.clone()));
+                    head.task = Some(task);
+                }
                 if head.parent.is_none() {
                     head.parent = match (leg, direction) {
                         (Leg::Client, Direction::Out) => passing
@@ -209,13 +218,20 @@ impl State {
                     head.call = Some(call.seq);
                     head.parent = call.parent;
                     head.took = Some(call.started.elapsed().as_secs_f64() * 1000.0);
+                    let is_about_task = call.method.starts_with("tasks/");
                     head.method = Some(call.method);
                     head.name = call.name;
                     http = call.http;
+                    // Other results may have members of these names.
+                    head.task = task.filter(|(_, is_new)| *is_new || is_about_task).map(|(task, _)| task);
+                    if let Some(task) = head.task.as_ref().filter(|_| !is_about_task) {
+                        self.tasks.insert(&head, task, call.seq);
+                    }
                 }
                 head.status = status;
             }
             Kind::Notification => {
+                head.task = task.map(|(task, _)| task);
                 self.assign_notification(&mut head, passing, about.as_deref(), other);
             }
             _ => {}
@@ -255,6 +271,7 @@ impl State {
             code: Some(response.status.into()),
             took: Some(call.started.elapsed().as_secs_f64() * 1000.0),
             revision: known.revision,
+            task: None,
         };
         self.ring.push_with(head, Some(text.as_bytes()), Some(text.as_str().into()));
     }
@@ -288,6 +305,10 @@ impl State {
             ("notifications/progress", Some(about), None) => {
                 let call = self.open.get(&(connection, other, about.to_owned()));
                 call.map(|call| (call.seq, call.parent))
+            }
+            ("notifications/tasks" | "notifications/tasks/status", ..) => {
+                let call = head.task.as_ref().and_then(|task| self.tasks.call(head, task));
+                call.map(|call| (call, self.ring.get(call).and_then(|stored| stored.head.parent)))
             }
             ("notifications/message", ..) if passing.leg == Leg::Server => self.only_open(connection),
             _ => None,
@@ -337,6 +358,7 @@ impl State {
             code: None,
             took: end.map(|(_, took)| took.as_secs_f64() * 1000.0).filter(|_| is_step),
             revision: None,
+            task: None,
         };
         self.ring.push(head, Some(text.as_bytes()));
         seq

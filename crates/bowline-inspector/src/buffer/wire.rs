@@ -1,6 +1,6 @@
 //! Reads what a head needs from a message.
 
-use crate::events::{Kind, Status};
+use crate::events::{Kind, Status, TaskNote};
 use bowline_policy::audit::Redactor;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,6 +22,8 @@ pub(super) struct Parts {
     pub(super) code: Option<i64>,
     /// Name, version and revision of a client that introduces itself.
     pub(super) client: Option<(String, Option<String>, Option<String>)>,
+    /// The task that it names, and whether it is one that was just created.
+    pub(super) task: Option<(TaskNote, bool)>,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +50,12 @@ struct Params<'a> {
     request_id: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "progressToken")]
     progress_token: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "taskId")]
+    task_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "status")]
+    task_status: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "statusMessage")]
+    task_message: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -73,7 +81,26 @@ struct Outcome<'a> {
     #[serde(borrow, default, rename = "resultType")]
     result_type: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    action: Option<Cow<'a, str>>,
+    action: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    task: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "taskId")]
+    task_id: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "status")]
+    task_status: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "statusMessage")]
+    task_message: Option<&'a RawValue>,
+}
+
+/// A task inside of a result.
+#[derive(Deserialize)]
+struct Created<'a> {
+    #[serde(borrow, rename = "taskId")]
+    task_id: &'a RawValue,
+    #[serde(borrow, default)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "statusMessage")]
+    status_message: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -92,13 +119,15 @@ pub(super) fn read(frame: &[u8], redactor: &Redactor) -> Parts {
         status: None,
         code: None,
         client: None,
+        task: None,
     };
     let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(frame) else { return nothing(Kind::Other) };
     let id = envelope.id.map(|id| cut(id.get())).filter(|id| id != "null");
     let Some(method) = envelope.method else {
-        let (status, code) = outcome(envelope.result, envelope.error);
+        let outcome = Outcome::of(envelope.result);
+        let (status, code) = outcome.status(envelope.result, envelope.error);
         let kind = if status.is_some() { Kind::Response } else { Kind::Other };
-        return Parts { id, status, code, ..nothing(kind) };
+        return Parts { id, status, code, task: outcome.task(redactor), ..nothing(kind) };
     };
     let raw = envelope.params.map_or("{}", RawValue::get);
     let params = serde_json::from_str::<Params<'_>>(raw).unwrap_or_default();
@@ -112,6 +141,11 @@ pub(super) fn read(frame: &[u8], redactor: &Redactor) -> Parts {
         name: params.name.or(params.uri).map(|name| cut(&redactor.uri(&name))),
         method: Some(cut(&method)),
         client: client.flatten(),
+        task: params.task_id.filter(|_| method.contains("tasks")).map(|id| {
+            let text = |raw: Option<&RawValue>| text_of(raw, redactor);
+            let (status, message) = (text(params.task_status), text(params.task_message));
+            (TaskNote { id: cut(&redactor.text(&id)), status, message }, false)
+        }),
         ..nothing(if id.is_some() { Kind::Request } else { Kind::Notification })
     }
     .with_id(id)
@@ -124,22 +158,50 @@ impl Parts {
     }
 }
 
-fn outcome(result: Option<&RawValue>, error: Option<&RawValue>) -> (Option<Status>, Option<i64>) {
-    if let Some(error) = error {
-        let code = serde_json::from_str::<Failure>(error.get()).ok().map(|failure| failure.code);
-        return (Some(Status::Rejected), code);
+impl<'a> Outcome<'a> {
+    fn of(result: Option<&'a RawValue>) -> Self {
+        result.and_then(|result| serde_json::from_str(result.get()).ok()).unwrap_or_default()
     }
-    let Some(result) = result else { return (None, None) };
-    let outcome = serde_json::from_str::<Outcome<'_>>(result.get()).unwrap_or_default();
-    let status = match (outcome.is_error, outcome.result_type.as_deref(), outcome.action.as_deref()) {
-        (true, ..) => Status::ToolError,
-        (_, Some("input_required" | "inputRequired"), _) => Status::InputRequired,
-        (_, _, Some("accept")) => Status::Accepted,
-        (_, _, Some("decline")) => Status::Declined,
-        (_, _, Some("cancel")) => Status::Cancelled,
-        _ => Status::Done,
-    };
-    (Some(status), None)
+
+    fn status(&self, result: Option<&RawValue>, error: Option<&RawValue>) -> (Option<Status>, Option<i64>) {
+        if let Some(error) = error {
+            let code = serde_json::from_str::<Failure>(error.get()).ok().map(|failure| failure.code);
+            return (Some(Status::Rejected), code);
+        }
+        if result.is_none() {
+            return (None, None);
+        }
+        let action = self.action.map(RawValue::get);
+        let status = match (self.is_error, self.result_type.as_deref(), action) {
+            (true, ..) => Status::ToolError,
+            (_, Some("input_required" | "inputRequired"), _) => Status::InputRequired,
+            (_, _, Some("\"accept\"")) => Status::Accepted,
+            (_, _, Some("\"decline\"")) => Status::Declined,
+            (_, _, Some("\"cancel\"")) => Status::Cancelled,
+            _ => Status::Done,
+        };
+        (Some(status), None)
+    }
+
+    /// Returns the task that a result names. A task is created by `resultType` `task`, or, in 2025-11-25, by a member `task`.
+    fn task(&self, redactor: &Redactor) -> Option<(TaskNote, bool)> {
+        let created = self.task.and_then(|task| serde_json::from_str::<Created<'_>>(task.get()).ok());
+        let (id, status, message, is_new) = match created {
+            Some(Created { task_id, status, status_message }) => (task_id, status, status_message, true),
+            None => {
+                let is_new = self.result_type.as_deref() == Some("task");
+                (self.task_id?, self.task_status, self.task_message, is_new)
+            }
+        };
+        let text = |raw: Option<&RawValue>| text_of(raw, redactor);
+        Some((TaskNote { id: text(Some(id))?, status: text(status), message: text(message) }, is_new))
+    }
+}
+
+/// Returns a text for a head; `None` if it is not a string.
+fn text_of(raw: Option<&RawValue>, redactor: &Redactor) -> Option<String> {
+    // Masked before it is cut, because a part of a secret would not be recognized.
+    serde_json::from_str::<Cow<'_, str>>(raw?.get()).ok().map(|text| cut(&redactor.text(&text)))
 }
 
 /// Makes a text visible and short.

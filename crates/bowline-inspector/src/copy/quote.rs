@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Quotes a word. Control and hidden characters become visible escapes, so that nothing acts on the terminal while it is pasted.
-pub(super) fn quote(word: &str) -> String {
+pub(crate) fn quote(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+,=".contains(&byte);
     if !word.is_empty() && !word.starts_with('-') && word.bytes().all(is_plain) {
         return word.to_owned();

@@ -62,9 +62,11 @@ fn json(value: &impl Serialize) -> Value {
 /// Returns the lines of a difference.
 pub(crate) fn diff_lines(diff: &str) -> Vec<DiffLine> {
     let line = |line: &str| {
-        let (change, text) = match line.split_at_checked(1) {
-            Some(("+", text)) => ("added", text),
-            Some(("-", text)) => ("removed", text),
+        // Each line begins with its mark and a space.
+        let (change, text) = match line.split_at_checked(2) {
+            Some(("+ ", text)) => ("added", text),
+            Some(("- ", text)) => ("removed", text),
+            Some(("  ", text)) => ("same", text),
             _ => ("same", line),
         };
         DiffLine { change: change.into(), text: Shown::line(text) }

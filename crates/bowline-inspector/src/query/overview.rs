@@ -66,6 +66,8 @@ pub struct Overview {
     pub try_call: Option<TryCall>,
     /// How many questions wait.
     pub waiting: usize,
+    /// The revisions that a call can be sent with, oldest first.
+    pub revisions: Vec<String>,
 }
 
 /// What the buffer holds and may hold.
@@ -145,6 +147,9 @@ pub struct ServerSummary {
     pub since: f64,
     /// Whether it can be started, stopped and restarted from here.
     pub controllable: bool,
+    /// The command that logs in, if a missing login is why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
 }
 
 /// A client at the gateway.

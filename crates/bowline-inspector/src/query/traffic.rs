@@ -1,7 +1,7 @@
 //! Messages, calls and results, as the page shows them.
 
 use crate::{
-    events::{Head, Status},
+    events::{Head, Status, TaskNote},
     form::FormProblem,
     render::{ContentPart, PromptMessage, Shown, Table},
 };
@@ -130,6 +130,9 @@ pub struct ResultView {
     /// The latest progress while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// The task that it became, as its server described it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskNote>,
     /// How often a person is asked right now because of this call.
     pub waiting: usize,
     /// The last lines of the server's output since the call started, if it failed.

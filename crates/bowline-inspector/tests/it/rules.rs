@@ -3,7 +3,7 @@
 use crate::support::{Site, post, site_guarded};
 use bowline_inspector::query::Grade;
 use bowline_policy::{
-    Definition, PinKey, Pins, Policy, Rule,
+    Answers, Definition, PinKey, Pins, Policy, Rule,
     audit::{Audit, AuditArguments, AuditSettings},
 };
 use bowline_types::{RawJson, Tool};
@@ -118,4 +118,40 @@ async fn the_audit_log_is_shown_masked_and_filtered() {
     let view = site.key(Grade::View).await;
     let (_, page) = site.send(post("/api/query", Some(&view), &query(json!({"event":"decision"})))).await;
     assert!(page["lines"][0]["entry"].get("arguments").is_none(), "{page}");
+}
+
+#[tokio::test]
+async fn remembered_answers_are_listed_and_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = Answers::open(folder.path().join("answers.json")).unwrap();
+    let guard = |guard: bowline_policy::GuardBuilder| guard.policy(policy()).answers(answers.clone());
+    let site = site_guarded(None, guard, |options| options).await;
+    let list = || site.query(json!({"query":"answers"}));
+    assert_eq!(list().await["answers"], json!([]));
+    let client = bowline_client::Client::connect(site.handle.clone()).await.unwrap();
+    for (scope, text) in [("always", "a"), ("run", "b")] {
+        let client = client.clone();
+        let call = tokio::spawn(async move { client.call("demo__wait", json!({"text":text})).await });
+        let inbox = site.until(json!({"query":"inbox"}), |inbox| inbox["waiting"][0].is_object()).await;
+        let question = inbox["waiting"][0]["id"].clone();
+        let answer = json!({"kind":"decline","scope":scope});
+        let (status, reply) = site.act(json!({"action":"answer","question":question,"answer":answer})).await;
+        assert_eq!(status, StatusCode::OK, "{reply}");
+        let _ = call.await.unwrap();
+        let kept = list().await["answers"].clone();
+        let answer = &kept[0];
+        assert_eq!((&answer["effect"], &answer["server"]), (&json!("deny"), &json!("demo")), "{kept}");
+        assert_eq!(
+            (&answer["what"]["text"], &answer["this_run"]),
+            (&json!("call wait"), &json!(scope == "run"))
+        );
+        let forget = json!({"action":"forget_answer","id":answer["id"]});
+        let view = site.key(Grade::View).await;
+        assert_eq!(site.send(post("/api/act", Some(&view), &forget)).await.0, StatusCode::FORBIDDEN);
+        assert_eq!(list().await["answers"].as_array().unwrap().len(), 1);
+        assert_eq!(site.act(forget.clone()).await.0, StatusCode::OK);
+        assert_eq!(list().await["answers"], json!([]));
+        assert_eq!(site.act(forget).await.0, StatusCode::NOT_FOUND);
+    }
+    assert!(answers.kept().unwrap().is_empty());
 }

@@ -6,13 +6,13 @@ use bowline_inspector::{
     query::{Grade, Mode},
 };
 use bowline_policy::{Gate, Guard, GuardBuilder, Policy, Question, Rule, Verdict};
-use bowline_server::{BoxFuture, Ctx, Server, ServerHandle, Tool};
+use bowline_server::{BoxFuture, Ctx, Server, ServerHandle, Task, Tool};
 use bowline_types::{Revision, ToolAnnotations};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tower_service::Service as _;
 
 /// The address that requests name. Nothing listens there: requests go to the service directly.
@@ -63,6 +63,13 @@ fn server() -> Server {
             let is_sure = matches!(answer, bowline_server::Answer::Accept(Sure { sure: true }));
             Ok::<_, bowline_server::Error>(format!("answered {is_sure}"))
         }))
+        .tool(Tool::new("job").task(Task::now().required()).handler(
+            async |ctx: Ctx, Echo { text, .. }: Echo| {
+                ctx.status(format!("works on {text}"));
+                ctx.sleep(Duration::from_millis(20)).await?;
+                Ok::<_, bowline_server::Error>(format!("made {text}"))
+            },
+        ))
         .tool(Tool::new("wait").handler(async |_: Echo| -> String { std::future::pending().await }))
 }
 

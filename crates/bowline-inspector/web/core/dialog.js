@@ -6,11 +6,15 @@ import { append, h, icon } from "./dom.js";
  * @param {string} title
  * @param {(close: () => void) => import("./dom.js").Child} render
  * @param {string} [className]
+ * @param {() => void} [closed] runs when it has closed
  */
-export function dialog(title, render, className = "") {
+export function dialog(title, render, className = "", closed = () => {}) {
   const id = `d${Math.random().toString(36).slice(2)}`;
   const close = () => element.close();
-  const element = h("dialog", { class: className, "aria-labelledby": id, onclose: () => element.remove() });
+  const element = h("dialog", { class: className, "aria-labelledby": id, onclose: () => {
+    element.remove();
+    closed();
+  } });
   append(element, h(
     "div",
     { class: "dialog-body" },

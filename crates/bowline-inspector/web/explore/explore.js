@@ -41,13 +41,13 @@ export function memoryOf(server, kind, name) {
  * @param {ItemKind} kind
  * @param {string} name
  * @param {any} value
- * @param {{ meta?: string, timeout?: string }} [options]
+ * @param {{ meta?: string, timeout?: string, revision?: string }} [options]
  * @returns {Promise<number>}
  */
 export async function send(server, kind, name, value, options = {}) {
   const [method, params] = request(kind, name, value);
   // Arguments are spliced as text, so that long numbers stay exact.
-  const body = stringifyExact({ action: "send", server, method, params, meta: undefined, timeout: options.timeout ? new Exact(options.timeout) : undefined });
+  const body = stringifyExact({ action: "send", server, method, params, meta: undefined, timeout: options.timeout ? new Exact(options.timeout) : undefined, revision: options.revision });
   const meta = options.meta?.trim() ? `,"meta":${options.meta}` : "";
   const reply = await act(`${body.slice(0, -1)}${meta}}`);
   return reply.call;

@@ -11,6 +11,7 @@ import { clock, plural } from "../core/text.js";
 import { find, updatedAt, version } from "../traffic/store.js";
 import { copyCommand, send } from "./explore.js";
 import { field } from "./field.js";
+import { onEveryRevision } from "../traffic/revisions.js";
 
 /** @typedef {import("../api").FormPlan} FormPlan */
 /** @typedef {import("../api").FormProblem} FormProblem */
@@ -190,6 +191,10 @@ export function callForm({ server, entry, plan, memory, call, short = false }) {
         }, icon("run"), () => (asking() ? "Yes, run it" : attempted() && problems().length > 0 ? "Run anyway" : entry.kind === "tool" ? "Run" : entry.kind === "prompt" ? "Get" : "Read"), h("kbd", null, `${modifier} Enter`))),
       show(asking, () => h("button", { type: "button", class: "button quiet", onclick: () => asking.set(false) }, "No")),
       short ? null : copyCommand(call),
+      short || entry.kind === "template" ? null : h("button", { type: "button", class: "button quiet", disabled: () => !allowed() || running(), title: "Run it once on each revision of the protocol, and compare", onclick: () => {
+        const now = value.peek();
+        onEveryRevision(entry.label.text, (revision) => send(server, entry.kind, entry.name, now, { meta: memory.meta, timeout: memory.timeout, revision }), destructive);
+      } }, "Every revision"),
       subscribeButton(server, entry),
       () => (visible().length > 0 ? h("span", { class: "problem-count" }, plural(visible().length, "problem")) : null)));
 }

@@ -6,8 +6,9 @@ import { segmentTabs } from "../core/dialog.js";
 import { format } from "../core/route.js";
 import { hostNow } from "../core/model.js";
 import { jsonView } from "../core/json.js";
-import { bytes, count, duration, plural, told } from "../core/text.js";
+import { bytes, count, duration, line, plural, told } from "../core/text.js";
 import { find, version } from "../traffic/store.js";
+import { taskWord } from "../traffic/task.js";
 import { timeBar } from "../traffic/waterfall.js";
 import { contentPart, dataTable } from "./content.js";
 
@@ -39,7 +40,7 @@ export function followResult(call) {
     version();
     const now = call();
     const row = now === null ? null : find(now);
-    return now === null ? "" : `${now} ${row ? `${row.status} ${countOf(row)}` : ""}`;
+    return now === null ? "" : `${now} ${row ? `${row.status} ${countOf(row)} ${row.task?.status} ${row.task?.message}` : ""}`;
   });
   let asked = 0;
   effect(() => {
@@ -180,6 +181,10 @@ function progress(result) {
     return newest(top);
   };
   return h("div", { class: "running" },
+    () => {
+      const task = result().task;
+      return task ? h("p", { class: "running-task" }, h("b", null, "Task "), taskWord(task.status ?? ""), task.message ? h("span", { class: "muted" }, " ", line(task.message, 200)) : null) : null;
+    },
     () => {
       const known = result().progress;
       if (!known) return h("progress", { "aria-label": "Running" });

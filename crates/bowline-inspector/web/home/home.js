@@ -24,9 +24,12 @@ const STATES = {
   needs_approval: ["Needs approval", "person", "user"],
 };
 
-/** @param {string} state */
-export function stateWord(state) {
-  const [word, className, name] = STATES[state] ?? [state, "muted", "help"];
+/**
+ * @param {string} state
+ * @param {string} [login] the command that logs in, if a login is missing
+ */
+export function stateWord(state, login) {
+  const [word, className, name] = login ? ["Needs login", "person", "user"] : STATES[state] ?? [state, "muted", "help"];
   return h("span", { class: `status ${className}` }, icon(name), word);
 }
 
@@ -118,7 +121,7 @@ function row(server) {
   return h("tbody", { class: () => `hue-${hue(name)}${broken() ? " broken" : ""}` },
     h("tr", null,
       h("th", { scope: "row" }, h("a", { href: format("server", [name]), class: "server-name" }, h("span", { class: "mark" }), h("span", { class: "ellipsis" }, line(name, 60)))),
-      h("td", null, () => stateWord(server().state)),
+      h("td", null, () => stateWord(server().state, server().login)),
       h("td", { class: "muted nowrap only-wide" }, () => server().revision ?? "–"),
       h("td", { class: "number only-wide" }, () => number(tools())),
       h("td", { class: "number only-wide" }, () => number(server().tokens)),
@@ -130,8 +133,17 @@ function row(server) {
       h("tr", { class: "reason" }, h("td", { colspan: "9" }, h("div", { class: "reason-box" },
         h("div", { class: "reason-text", tabindex: "0", role: "group", "aria-label": "Reason" }, () => (server().state === "needs_approval" && !server().reason ? "Another person configured this server. Approve it in the terminal." : told(server().reason))),
         h("div", { class: "actions" },
+          show(() => server().login, () => loginCommand(() => server().login ?? "")),
           show(() => server().controllable && server().state !== "needs_approval", () => actButton("Restart", "again", () => act({ action: "restart", server: name }))),
           h("a", { class: "button", href: format("server", [name]) }, icon("output"), "Output")))))));
+}
+
+/**
+ * The command that logs in to a server. A login needs a browser of its own, so the terminal does it.
+ * @param {() => string} command
+ */
+export function loginCommand(command) {
+  return h("span", { class: "login-command" }, h("code", null, command), copyLater(command));
 }
 
 /**

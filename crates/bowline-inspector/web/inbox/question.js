@@ -3,6 +3,7 @@ import { cleanup, computed, effect, signal } from "../core/signal.js";
 import { h, icon, show } from "../core/dom.js";
 import { act, grade } from "../core/api.js";
 import { jsonView, parseExact, stringifyExact } from "../core/json.js";
+import { copyButton } from "../core/dialog.js";
 import { format } from "../core/route.js";
 import * as stream from "../core/stream.js";
 import { field } from "../explore/field.js";
@@ -84,10 +85,16 @@ export function question(item, answered) {
     }
   }
   const allow = (/** @type {Record<string, unknown>} */ more = {}) => reply({ kind: "allow", scope: scope.peek(), covers: covers.peek(), edit: edit.peek(), ...more });
+  const blocked = signal(false);
   const yes = asks.kind === "visit" ? button("Open page", "primary", allowable, () => {
     const { url } = asks.target;
-    if (url !== undefined && /^https?:\/\//i.test(url)) open(url, "_blank", "noopener,noreferrer");
-    allow({ opened: true });
+    if (url === undefined || !/^https?:\/\//i.test(url)) {
+      allow({ opened: false });
+      return;
+    }
+    // Nobody visited a page that the browser did not open, so that is no yes.
+    blocked.set(!openPage(url));
+    if (!blocked.peek()) allow({ opened: true });
   }) : button(asks.kind === "form" || asks.kind === "roots" ? "Send" : "Allow", asks.kind === "call" && asks.hints.includes("destructive") ? "danger" : "primary", allowable, () => allow());
 
   return h("article", { class: `question hue-${hue(item.server)}` },
@@ -109,8 +116,23 @@ export function question(item, answered) {
         cut === 0 ? null : h("label", { class: "choice" }, h("input", { type: "checkbox", onchange: (/** @type {Event} */ event) => accepted.set(/** @type {HTMLInputElement} */ (event.target).checked) }), "I allow it without seeing the rest"),
         h("div", { class: "actions" }, yes,
           button(asks.kind === "form" || asks.kind === "visit" ? "Decline" : "Deny", "", ready, () => reply({ kind: "decline", scope: scope.peek() })),
-          asks.kind === "form" || asks.kind === "visit" ? button("Not now", "quiet", ready, () => reply({ kind: "cancel" })) : null),
+          button("Not now", "quiet", ready, () => reply({ kind: "cancel" }))),
+        show(blocked, () => h("div", { class: "callout error", role: "alert" }, icon("alert"), h("div", null, h("b", null, "The browser did not open the page."), " Nothing was answered. Allow pop-ups of this page and press Open page again, or copy the address, visit it, and say so.",
+          h("div", { class: "actions" }, copyButton(() => (asks.kind === "visit" ? (asks.target.url ?? "") : ""), "Copy the address"), button("I visited it", "", allowable, () => allow({ opened: true })))))),
         show(failure, () => h("p", { class: "error", role: "alert" }, icon("alert"), " ", failure))));
+}
+
+/**
+ * Opens a page in a new tab that cannot reach back. Returns whether the browser did so.
+ * @param {string} url
+ */
+function openPage(url) {
+  // With `noopener` the browser would not say whether it opened a tab.
+  const tab = open("about:blank", "_blank");
+  if (!tab) return false;
+  tab.opener = null;
+  tab.location.replace(url);
+  return true;
 }
 
 /**

@@ -1,12 +1,15 @@
-// Rules: what the policy says, what it would decide, accepted definitions, and the audit log.
-import { effect, signal } from "../core/signal.js";
+// Rules: what the policy says and would decide, accepted definitions, remembered answers, and the audit log.
+import { cleanup, computed, effect, scope, signal } from "../core/signal.js";
 import { fill, h, icon, show } from "../core/dom.js";
-import { act, query } from "../core/api.js";
+import { query } from "../core/api.js";
+import { segmentTabs } from "../core/dialog.js";
 import { parseExact } from "../core/json.js";
 import { entries, needEntries } from "../core/model.js";
-import { fail, toast } from "../core/dialog.js";
-import { hue, line, plural, told } from "../core/text.js";
-import { actButton } from "../home/home.js";
+import { format, go, place } from "../core/route.js";
+import { line } from "../core/text.js";
+import { answers } from "./answers.js";
+import { audit } from "./audit.js";
+import { definitions } from "./definitions.js";
 
 /** @type {Record<string, [string, string]>} */
 const EFFECTS = { allow: ["ok", "check"], ask: ["person", "user"], deny: ["error", "stop"] };
@@ -15,8 +18,10 @@ const CONSENT = { ask: "you are asked", client: "the call is allowed: the client
 /** @type {Record<string, string>} */
 const BY = { rule: "a rule decides", default: "no rule matches", remembered: "an earlier answer decides", check: "a check comes first" };
 
+const TABS = [{ id: "rules", label: "Rules" }, { id: "definitions", label: "Definitions" }, { id: "answers", label: "Answers" }, { id: "audit", label: "Audit log" }];
+
 /** @param {string} effect */
-function effectWord(effect) {
+export function effectWord(effect) {
   const [className, name] = EFFECTS[effect] ?? ["muted", "help"];
   return h("span", { class: `status ${className}` }, icon(name), effect);
 }
@@ -24,9 +29,28 @@ function effectWord(effect) {
 /** Renders the view. */
 export function rules() {
   needEntries();
-  const decided = signal(/** @type {import("../api").Decided | null} */ (null));
+  const tab = computed(() => {
+    const [id = "rules"] = place().parts;
+    return TABS.some((each) => each.id === id) ? id : "rules";
+  });
+  const body = h("div", { class: "rules-body" });
+  let end = () => {};
+  cleanup(() => end());
+  effect(() => {
+    const id = tab();
+    end();
+    const [node, dispose] = scope(() => (id === "definitions" ? definitions() : id === "answers" ? answers() : id === "audit" ? audit() : policy()));
+    end = dispose;
+    fill(body, node);
+  });
   return h("div", { class: "view" }, h("div", { class: "page rules-page" },
-    h("h1", null, "Rules"), ruleList(decided), whatIf(decided), pins(), audit()));
+    h("div", { class: "rules-head" }, h("h1", null, "Rules"), segmentTabs("Rules", () => TABS, tab, (id) => go(format("rules", id === "rules" ? [] : [id])))),
+    body));
+}
+
+function policy() {
+  const decided = signal(/** @type {import("../api").Decided | null} */ (null));
+  return h("div", { class: "contents" }, ruleList(decided), whatIf(decided));
 }
 
 /** @param {() => import("../api").Decided | null} decided */
@@ -99,72 +123,4 @@ function whatIf(decided) {
       return now && h("div", { class: "stack what-if-answer" }, h("p", null, effectWord(now.effect), h("span", { class: "muted" }, ` ${BY[now.by] ?? now.by}`)), h("p", null, line(now.reason, 500)),
         now.pin === "changed" ? h("p", { class: "status warn" }, icon("alert"), "Its definition changed since it was accepted.") : null);
     }));
-}
-
-function pins() {
-  const list = signal(/** @type {import("../api").PinsView | null} */ (null));
-  const load = () => query({ query: "pins" }).then((reply) => list.set(reply), fail);
-  effect(() => {
-    entries();
-    load();
-  });
-  /** @param {string} server @param {import("../api").ToolPinView} tool */
-  const changed = (server, tool) => h("li", { class: `hue-${hue(server)}` }, h("span", { class: "mark" }), h("b", null, `${line(server, 40)} / `, ...told(tool.label)), h("span", { class: "status warn" }, icon("alert"), tool.state),
-    h("span", { class: "spring" }),
-    tool.state === "changed" && tool.digest ? actButton("Accept as shown", "check", async () => {
-      await act({ action: "accept_pin", server, tool: tool.name, digest: tool.digest });
-      toast("Accepted");
-      await load();
-    }) : null,
-    tool.diff.length === 0 ? null : h("pre", { class: "diff whole", tabindex: "0", role: "region", "aria-label": "What changed" }, ...tool.diff.map((each) => h("span", { class: `diff-${each.change}` }, each.change === "added" ? "+ " : each.change === "removed" ? "- " : "  ", ...told(each.text), "\n"))));
-  return h("section", { "aria-labelledby": "pins-title" }, h("h2", { id: "pins-title" }, "Accepted definitions"), () => {
-    const all = (list()?.servers ?? []).flatMap((group) => group.tools.map((tool) => ({ server: group.server, tool })));
-    const open = all.filter(({ tool }) => tool.state === "changed" || tool.state === "removed");
-    const fine = all.filter(({ tool }) => tool.state === "same").length;
-    return [h("p", { class: "muted" }, all.length === 0 ? "A definition is accepted when its tool is called for the first time." : `${plural(fine, "definition")} as accepted, ${open.length} changed or removed.`),
-      open.length === 0 ? null : h("ul", { class: "rule-list" }, ...open.map(({ server, tool }) => changed(server, tool)))];
-  });
-}
-
-function audit() {
-  const table = h("tbody", null);
-  const state = signal(/** @type {"loading" | "off" | "on"} */ ("loading"));
-  const next = signal(/** @type {number | undefined} */ (undefined));
-  const text = h("input", { class: "input", type: "search", "aria-label": "Find in the audit log", placeholder: "Find in the audit log", autocomplete: "off" });
-  let timer = 0;
-  let asked = 0;
-  const load = async (/** @type {number} */ before = -1) => {
-    asked += 1;
-    const mine = asked;
-    try {
-      const page = await query({ query: "audit", limit: 100, ...(before >= 0 ? { before } : {}), ...(text.value.trim() ? { text: text.value.trim() } : {}) });
-      if (mine !== asked) return;
-      state.set(page.is_on ? "on" : "off");
-      next.set(page.next);
-      const rows = page.lines.map(auditRow);
-      if (before >= 0) table.append(...rows);
-      else fill(table, rows);
-    } catch (error) {
-      fail(error);
-    }
-  };
-  text.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(load, 150);
-  });
-  load();
-  return h("section", { "aria-labelledby": "audit-title" }, h("h2", { id: "audit-title" }, "Audit log"),
-    show(() => state() === "off", () => h("p", { class: "muted" }, "There is none. Name a file in ", h("code", null, "[audit]"), " of the configuration.")),
-    show(() => state() === "on", () => h("div", { class: "stack" }, text,
-      h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Audit log" }, h("table", { class: "data audit" }, h("thead", null, h("tr", null, ...["Time (UTC)", "Event", "Client", "Server", "What", "Outcome"].map((title) => h("th", { scope: "col" }, title)))), table)),
-      show(() => next() !== undefined, () => h("div", { class: "actions" }, h("button", { type: "button", class: "button", onclick: () => load(next.peek()) }, "Show older lines"))))));
-}
-
-/** @param {import("../api").AuditLine} auditLine */
-function auditRow({ entry }) {
-  const of = (/** @type {string} */ name) => {
-    const value = entry !== null && typeof entry === "object" && Object.hasOwn(entry, name) ? /** @type {Record<string, unknown>} */ (entry)[name] : undefined;
-    return value === undefined || value === null ? "" : line(typeof value === "string" ? value : JSON.stringify(value), 200);
-  };
-  return h("tr", null, h("td", { class: "nowrap muted" }, of("time").replace("T", " ").replace(/\.\d+Z$/, "")), h("td", null, of("event")), h("td", null, of("client")), h("td", null, of("server")), h("td", null, [of("method"), of("name")].filter(Boolean).join(" ")), h("td", null, [of("decision") || of("outcome"), of("reason")].filter(Boolean).join(": ")));
 }

@@ -6,7 +6,7 @@ import { format, place } from "../core/route.js";
 import { overview } from "../core/model.js";
 import { jsonView } from "../core/json.js";
 import { count, duration, hue, line, told } from "../core/text.js";
-import { actButton, stateWord } from "../home/home.js";
+import { actButton, loginCommand, stateWord } from "../home/home.js";
 import { version } from "../traffic/store.js";
 import { checks } from "./checks.js";
 
@@ -58,7 +58,7 @@ function body(detail) {
   const running = () => summary().state === "ready" || summary().state === "starting";
   return h("div", { class: "server-body" },
     h("div", { class: "server-head" },
-      h("h1", null, h("span", { class: "mark" }), " ", () => line(name(), 80)), () => stateWord(summary().state),
+      h("h1", null, h("span", { class: "mark" }), " ", () => line(name(), 80)), () => stateWord(summary().state, summary().login),
       h("span", { class: "spring" }),
       h("div", { class: "actions" },
         h("a", { class: "button", href: format("traffic", [], { f: `server:${name()}` }) }, icon("traffic"), "Traffic"),
@@ -66,6 +66,7 @@ function body(detail) {
         show(() => summary().controllable && !running(), () => actButton("Start", "run", () => act({ action: "start", server: name() }))),
         show(() => summary().controllable, () => actButton("Restart", "again", () => act({ action: "restart", server: name() }))))),
     show(() => summary().reason, () => h("div", { class: "callout error" }, icon("alert"), h("div", { class: "reason-text" }, () => told(summary().reason)))),
+    show(() => summary().login, () => h("div", { class: "callout person" }, icon("user"), h("div", { class: "stack" }, h("p", null, "This server wants you to log in. Run this command in a terminal, then press Restart."), loginCommand(() => summary().login ?? "")))),
     h("dl", { class: "facts-list" },
       pair("Reports", () => {
         const { reported_name: reported, reported_version: version } = detail();

@@ -9,6 +9,8 @@ import { hostNow } from "../core/model.js";
 import { bytes, clock, duration, hue, line, plural, told } from "../core/text.js";
 import { ends, parts, roots, version } from "./store.js";
 import { changes, comparable, compare, markOrCompare } from "./compare.js";
+import { onEveryRevision } from "./revisions.js";
+import { taskTab } from "./task.js";
 import { timeBar } from "./waterfall.js";
 import { rowStatus } from "../home/home.js";
 
@@ -112,7 +114,7 @@ function requestOf(row) {
 export function callDetail(row, close) {
   const state = computed(() => {
     version();
-    return `${row.status} ${row.last} ${row.children.length}`;
+    return `${row.status} ${row.last} ${row.children.length} ${row.task?.status} ${row.task?.message}`;
   });
   const tab = signal(row.kind === "call" ? "summary" : "request");
   const other = () => row.children.find((child) => child.kind === "call" && child.leg === "server" && child.method === row.method) ?? null;
@@ -121,6 +123,7 @@ export function callDetail(row, close) {
     const list = [{ id: "summary", label: "Summary" }];
     if (row.kind === "call" || row.kind === "notice" || row.kind === "log" || row.kind === "other") list.push({ id: "request", label: row.kind === "call" ? "Request" : "Message" });
     if (row.last !== null && row.kind === "call") list.push({ id: "response", label: "Response" });
+    if (row.task) list.push({ id: "task", label: "Task" });
     if (other()) list.push({ id: "legs", label: "Both legs" });
     if (row.kind === "call") list.push({ id: "http", label: "HTTP" });
     if (row.kind === "call") list.push({ id: "timing", label: "Timing" });
@@ -137,6 +140,7 @@ export function callDetail(row, close) {
     const [node, dispose] = scope(() => untracked(() => {
       if (which === "request") return message(row.seq);
       if (which === "response") return row.last === null ? h("p", null) : message(row.last);
+      if (which === "task") return taskTab(row);
       if (which === "legs") return bothLegs(row, /** @type {Row} */ (other()));
       if (which === "http") return http(row);
       return which === "timing" ? timing(row) : summary(row);
@@ -157,6 +161,7 @@ export function callDetail(row, close) {
           const { marked, before } = comparable(row);
           return [
             ...(before ? [{ label: "With the call before", hint: clock(before.at).slice(0, 8), run: () => compare(before, row) }] : []),
+            ...(requestOf(row) && grade() === "control" ? [{ label: "On every revision…", hint: "runs it again", run: () => onEveryRevision(row.name || row.method, async (revision) => (await act({ action: "resend", seq: row.seq, revision })).call) }] : []),
             ...(marked ? [{ label: `With ${line(marked.name || marked.method, 40)}`, hint: clock(marked.at).slice(0, 8), run: () => compare(marked, row) }] : [{ label: "With another call…", hint: "mark this one", run: () => markOrCompare(row) }]),
           ];
         }) : null,
@@ -176,6 +181,7 @@ function summary(row) {
       ...pair("Status", row.status ? rowStatus(row) : ""),
       ...pair("Who", to ? `${line(from, 60)} → ${line(to, 60)}` : line(from, 60)),
       ...pair("Method", row.method ? h("code", null, line(row.method, 120)) : ""),
+      ...pair("Task", row.task ? h("code", null, line(row.task.id, 120)) : ""),
       ...pair("Name", row.name && row.kind === "call" ? h("code", null, line(row.name, 300)) : ""),
       ...pair("At", clock(row.at)),
       ...pair("Took", duration(row.took)),

@@ -67,6 +67,8 @@ export class Row {
     /** @type {Row[]} */
     this.children = [];
     this.arrived = 0;
+    /** @type {import("../api").TaskNote | null} what was said last about the task that the call became */
+    this.task = null;
     /** How many messages are missing here, for a gap. */
     this.missing = 0;
   }
@@ -105,6 +107,62 @@ export class Row {
       this.size += head.size;
       this.messages += 1;
     }
+  }
+}
+
+/** How the status of a task is shown. @type {Record<string, [RowStatus, string]>} */
+const TASKS = {
+  working: ["running", "Working"],
+  input_required: ["running", "Needs input"],
+  completed: ["done", "Completed"],
+  failed: ["failed", "Failed"],
+  cancelled: ["cancelled", "Cancelled"],
+};
+
+/**
+ * The status of a task as a row shows it.
+ * @param {string} status
+ * @returns {[RowStatus, string]}
+ */
+export function taskStatus(status) {
+  return TASKS[status] ?? ["", status];
+}
+
+/** The calls that became tasks, by the side of the host and the id there. @type {Map<string, Row>} */
+const origins = new Map();
+
+/** @param {Head} head @param {string} id */
+function originKey(head, id) {
+  return `${head.leg === "server" ? head.peer : ""} ${id}`;
+}
+
+/**
+ * Notes what a message says about a task, at the call that became it and at those that caused it.
+ * @param {Row} row the row of the message
+ * @param {Head} head
+ */
+function note(row, head) {
+  const { task } = head;
+  if (task?.status === undefined) return;
+  const key = originKey(head, task.id);
+  if (row.kind === "call" && !row.method.startsWith("tasks/")) origins.set(key, row);
+  const [status, word] = taskStatus(task.status);
+  for (let each = origins.get(key) ?? null; each; each = each.parent) {
+    if (each.kind !== "call" || each.method.startsWith("tasks/")) continue;
+    each.task = task;
+    if (each.last === null) {
+      // It waits for the task itself.
+      if (each.status === "running") each.word = word;
+      continue;
+    }
+    if (each !== origins.get(key) || each.status === "cancelled" || each.status === "failed") continue;
+    // It has its answer, and goes on as long as the task does.
+    each.status = status;
+    each.word = word;
+    each.took = status === "running" ? null : Math.max(0, head.at - each.at);
+    if (status === "running" && each.leg === "server") unanswered.set(each.seq, each);
+    else unanswered.delete(each.seq);
+    if (status !== "running") origins.delete(key);
   }
 }
 
@@ -186,6 +244,7 @@ export function clear() {
   rows.clear();
   endings.clear();
   unanswered.clear();
+  origins.clear();
   roots.length = 0;
   messages = 0;
   version.update((n) => n + 1);
@@ -215,7 +274,14 @@ export function add(heads) {
       call.end(head);
       unanswered.delete(call.seq);
       endings.set(head.seq, call);
+      if (head.task) note(call, head);
       continue;
+    }
+    // A cancellation ends its call, and is a row of its own.
+    if (call && head.kind === "notification" && head.status !== undefined && call.status === "running") {
+      [call.status, call.word] = STATUS[head.status] ?? ["cancelled", "Cancelled"];
+      call.took = head.took ?? head.at - call.at;
+      unanswered.delete(call.seq);
     }
     const row = new Row(head);
     row.arrived = now;
@@ -225,6 +291,7 @@ export function add(heads) {
     rows.set(head.seq, row);
     if (cause) attach(row, cause);
     else roots.push(row);
+    if (head.task && head.kind === "notification") note(row, head);
     if (head.kind === "request" && head.leg === "server" && head.direction === "out") unanswered.set(head.seq, row);
     else if (head.kind === "state" && (head.status === "failed" || head.status === "stopped")) abandon(head);
   }
@@ -334,6 +401,7 @@ function trim() {
 function drop(row) {
   rows.delete(row.seq);
   unanswered.delete(row.seq);
+  if (row.task) for (const [key, origin] of origins) if (origin === row) origins.delete(key);
   if (row.last !== null) endings.delete(row.last);
   messages -= row.messages;
   for (const child of row.children) drop(child);
