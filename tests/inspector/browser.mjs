@@ -10,6 +10,8 @@ import { hostile } from "./hostile.mjs";
 import { inbox } from "./inbox.mjs";
 import { rules } from "./rules.mjs";
 import { openSite } from "./site.mjs";
+import { policy } from "./policy.mjs";
+import { tasks } from "./tasks.mjs";
 import { tabs } from "./tabs.mjs";
 import { traffic } from "./traffic.mjs";
 
@@ -102,6 +104,8 @@ hostile(world);
 inbox(world);
 tabs(world);
 rules(world);
+policy(world);
+tasks(world);
 everywhere(world);
 
 const fine = await runAll(words, {

@@ -13,6 +13,9 @@ export function everywhere(world) {
     ["traffic-call", "CALL", ".detail-body"],
     ["inbox", "#/inbox", ".inbox-list"],
     ["rules", "#/rules", ".rule-list"],
+    ["definitions", "#/rules/definitions", ".pin-group"],
+    ["answers", "#/rules/answers", ".rules-page .blank, .rules-page table"],
+    ["audit", "#/rules/audit", ".audit tbody tr"],
     ["server", "#/server/forms", ".server-body"],
   ];
   const place = async (hash) => {
@@ -65,7 +68,7 @@ export function everywhere(world) {
 
   test("nothing_overflows_at_400_percent", async () => {
     await page.setViewportSize({ width: 320, height: 256 });
-    for (const hash of ["#/", "#/explore", "#/explore/forms/tool/nested", "#/inbox", "#/rules", "#/server/forms"]) {
+    for (const hash of ["#/", "#/explore", "#/explore/forms/tool/nested", "#/inbox", "#/rules", "#/rules/definitions", "#/rules/answers", "#/rules/audit", "#/server/forms"]) {
       await world.open(hash);
       await page.waitForTimeout(300);
       const [scroll, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);

@@ -180,6 +180,30 @@ export function inbox(world) {
     }
   });
 
+  test("a_blocked_page_is_not_visited", async () => {
+    await world.open("#/explore/portal/tool/sign_in");
+    const visits = world.site.visits.length;
+    await page.locator("[data-run]").click();
+    const question = await goTo("visit");
+    // A browser that blocks pop-ups returns nothing.
+    await page.evaluate(() => {
+      globalThis.given = globalThis.open;
+      globalThis.open = () => null;
+    });
+    await press("Open page");
+    await page.getByText("The browser did not open the page").waitFor({ timeout: WAIT });
+    await world.shot("inbox-blocked-light-1280");
+    assert.ok((await waiting()).some((each) => each.id === question.id), "it is not answered");
+    assert.equal(world.site.visits.length, visits);
+    await page.getByRole("button", { name: "Copy the address" }).click();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `${world.site.origin}/login?state=9f2c41d0`);
+    await page.evaluate(() => { globalThis.open = globalThis.given; });
+    const opened = world.context.waitForEvent("page");
+    await press("Open page");
+    await (await opened).close();
+    await gone(question);
+  });
+
   test("sampling_is_edited_and_sent", async () => {
     await world.open("#/explore/modern/tool/test_sampling");
     await page.locator(".item-name", { hasText: "test_sampling" }).waitFor({ timeout: WAIT });
