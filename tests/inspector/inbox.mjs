@@ -242,21 +242,25 @@ export function inbox(world) {
     await tab.waitForURL(`${other.origin}/`);
     const overview = () => world.api("/api/query", { query: "overview" }, tab).then(({ body }) => body.servers.find((each) => each.name === "theirs"));
     const before = await until("the server of the project", overview);
-    assert.notEqual(before.state, "ready");
+    assert.equal(before.state, "needs_approval");
     for (const action of ["start", "restart"]) await world.api("/api/act", { action, server: "theirs" }, tab);
     await world.api("/api/act", { action: "send", server: "theirs", method: "tools/call", params: { name: "echo", arguments: { text: "x" } } }, tab);
-    const question = (await world.api("/api/query", { query: "inbox" }, tab)).body.waiting.find((each) => each.asks.kind === "start");
-    if (question) {
-      assert.equal((await world.api("/api/act", { action: "answer", question: question.id, answer: { kind: "allow", scope: "always", covers: "server" } }, tab)).status, 403);
-      await tab.evaluate((id) => { location.hash = `#/inbox/${id}`; }, question.id);
-      await tab.getByText("answered in the terminal only").waitFor({ timeout: WAIT });
-      assert.equal(await tab.locator(".answer").count(), 0);
-    } else {
-      await tab.locator("tbody", { hasText: "theirs" }).getByText(/Approve it in the terminal|terminal/).first().waitFor({ timeout: WAIT });
+    const question = await until("the question", async () => (await world.api("/api/query", { query: "inbox" }, tab)).body.waiting.find((each) => each.asks.kind === "start"));
+    assert.equal(question.terminal_only, true);
+    // Whoever asks the interface itself gets no further than the page.
+    for (const answer of [{ kind: "allow", scope: "always", covers: "server" }, { kind: "allow" }, { kind: "decline" }, { kind: "cancel" }]) {
+      assert.equal((await world.api("/api/act", { action: "answer", question: question.id, answer }, tab)).status, 403, answer.kind);
     }
+    await tab.evaluate((id) => { location.hash = `#/inbox/${id}`; }, question.id);
+    await tab.getByText("answered in the terminal only").waitFor({ timeout: WAIT });
+    assert.equal(await tab.locator(".answer").count(), 0);
     await tab.screenshot({ path: new URL("../../target/inspector/shots/needs-approval-light-1280.png", import.meta.url).pathname });
-    assert.notEqual((await overview()).state, "ready");
+    assert.equal((await overview()).state, "needs_approval");
     assert.ok(!(await world.api("/api/query", { query: "calls", after: 0 }, tab)).body.heads.some((head) => head.peer === "theirs" && (head.leg === "server" || head.kind === "output")));
+    // The terminal answers, and only then the program starts.
+    await until("the question is in the terminal", () => other.output().includes("theirs"));
+    other.type("y\r");
+    await until("the program runs", async () => ["ready", "idle", "starting"].includes((await overview()).state));
     await tab.close();
     await other.stop();
   });

@@ -75,8 +75,8 @@ export function policy(world) {
     await page.getByLabel("Find in the audit log").fill("echo");
     const rows = page.locator(".audit tbody tr");
     await until("lines about calls of echo only", async () => {
-      const lines = await rows.allInnerTexts();
-      return lines.length >= 2 && lines.every((line) => /call/.test(line) && /forms/.test(line) && /echo/.test(line));
+      const lines = await rows.evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
+      return lines.length >= 2 && lines.every(([, event, , server, what]) => event === "call" && server === "forms" && what === "tools/call echo");
     });
     await world.shot("rules-audit-light-1280");
     await rows.first().getByRole("button", { name: "The whole line" }).click();

@@ -187,6 +187,13 @@ function schedule() {
   else setTimeout(flush, 0);
 }
 
+// A frame that was asked for before the tab was hidden comes when it is shown again; what is drawn must be right before that.
+if (typeof document !== "undefined") {
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden && scheduled) setTimeout(flush, 0);
+  });
+}
+
 /** Runs the effects that wait for the next frame. */
 export function flush() {
   scheduled = false;

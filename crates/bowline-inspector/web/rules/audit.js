@@ -1,5 +1,5 @@
 // The end of the audit log: filtered, newest first, with links to the calls that Traffic still has.
-import { cleanup, effect, signal } from "../core/signal.js";
+import { cleanup, computed, effect, signal } from "../core/signal.js";
 import { fill, h, icon, show } from "../core/dom.js";
 import { query } from "../core/api.js";
 import { dialog, fail } from "../core/dialog.js";
@@ -51,7 +51,9 @@ export function audit() {
   const text = h("input", { class: "input", type: "search", "aria-label": "Find in the audit log", placeholder: "Find in the audit log", autocomplete: "off", oninput: () => later(150) });
   const select = (/** @type {string} */ label, /** @type {string} */ every, /** @type {() => string[]} */ values) => h("select", { class: "input", "aria-label": label, onchange: () => load() },
     h("option", { value: "" }, every), () => values().map((value) => h("option", { value }, line(value, 60))));
-  const server = select("Server", "All servers", () => (overview.peek()?.servers ?? []).map((each) => each.name));
+  // The list is drawn again, and a choice lost, only if there are other servers.
+  const names = computed(() => JSON.stringify((overview()?.servers ?? []).map((each) => each.name).sort()));
+  const server = select("Server", "All servers", () => JSON.parse(names()));
   const event = select("Event", "All events", () => EVENTS);
   // The newest lines follow what happens, unless somebody reads older ones or points at them.
   effect(() => {
