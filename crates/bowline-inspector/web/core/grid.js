@@ -26,6 +26,18 @@ import { isField } from "./keys.js";
 const SPARE = 6;
 
 /**
+ * Sets an attribute if it differs: the style of a row depends on them.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string | null} value
+ */
+function write(element, name, value) {
+  if (element.getAttribute(name) === value) return;
+  if (value === null) element.removeAttribute(name);
+  else element.setAttribute(name, value);
+}
+
+/**
  * Creates the grid. `follow()` scrolls to the newest row and stays there.
  * @template R
  * @param {GridOptions<R>} options
@@ -48,6 +60,10 @@ export function grid(options) {
   let anchor = /** @type {{ key: string | number, offset: number } | null} */ (null);
   let hasFocus = false;
   let drawnHeight = -1;
+  let drawnAt = 0;
+  const spares = signal(0);
+  let spareTimer = 0;
+  cleanup(() => clearTimeout(spareTimer));
 
   const observer = new ResizeObserver(() => {
     height.set(body.clientHeight);
@@ -184,8 +200,19 @@ export function grid(options) {
       }
     }
     top();
-    const from = Math.max(0, Math.floor(body.scrollTop / rowHeight) - SPARE);
-    const until = Math.min(rows.length, Math.ceil((body.scrollTop + visible) / rowHeight) + SPARE);
+    spares();
+    // Read once, before anything is written: later it would force a layout.
+    const at = body.scrollTop;
+    // Rows beyond the edges are for slow scrolling; a jump draws what is seen, and them a moment later.
+    const jumped = Math.abs(at - drawnAt) > visible;
+    drawnAt = at;
+    const spare = jumped ? 0 : SPARE;
+    if (jumped) {
+      clearTimeout(spareTimer);
+      spareTimer = setTimeout(() => spares.update((n) => n + 1), 60);
+    }
+    const from = Math.max(0, Math.floor(at / rowHeight) - spare);
+    const until = Math.min(rows.length, Math.ceil((at + visible) / rowHeight) + spare);
     let used = 0;
     let tabbable = false;
     // A row keeps its element while it is on screen, so that focus and hover stay.
@@ -194,7 +221,7 @@ export function grid(options) {
       const row = rows[index];
       if (row !== undefined) wanted.set(options.key(row), index);
     }
-    options.prepare?.(rows.slice(from + (from > 0 ? SPARE : 0), until));
+    options.prepare?.(rows.slice(from + (from > 0 ? spare : 0), until));
     /** @type {Map<string | number, typeof pool[number]>} */
     const kept = new Map();
     /** @type {typeof pool} */
@@ -217,11 +244,10 @@ export function grid(options) {
       const node = place.element;
       node.hidden = false;
       node.style.transform = `translateY(${index * rowHeight}px)`;
-      node.setAttribute("aria-rowindex", String(index + 2));
-      node.setAttribute("aria-level", String(state.level));
-      if (state.expanded === null) node.removeAttribute("aria-expanded");
-      else node.setAttribute("aria-expanded", String(state.expanded));
-      node.setAttribute("aria-selected", String(key === selected));
+      write(node, "aria-rowindex", String(index + 2));
+      write(node, "aria-level", String(state.level));
+      write(node, "aria-expanded", state.expanded === null ? null : String(state.expanded));
+      write(node, "aria-selected", String(key === selected));
       const tab = key === focus;
       tabbable ||= tab;
       node.tabIndex = tab ? 0 : -1;
@@ -233,7 +259,7 @@ export function grid(options) {
       each.key = null;
     }
     if (!tabbable) {
-      const first = pool.filter((each) => each.key !== null).sort((a, b) => a.index - b.index).find((each) => each.index * rowHeight >= body.scrollTop);
+      const first = pool.filter((each) => each.key !== null).sort((a, b) => a.index - b.index).find((each) => each.index * rowHeight >= at);
       if (first) first.element.tabIndex = 0;
     }
     element.setAttribute("aria-rowcount", String(rows.length + 1));

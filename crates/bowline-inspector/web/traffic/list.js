@@ -54,7 +54,8 @@ export function list({ flat, selected, collapsed, tick, rowHeight }) {
       const stamp = `${item.key} ${row.status} ${row.word} ${row.children.length} ${item.lines} ${item.last} ${item.expanded} ${row.server} ${row.peer} ${row.name} ${scale} ${row.status === "running" ? performance.now() : ""}`;
       if (drawn.get(element) === stamp) return;
       drawn.set(element, stamp);
-      element.className = `grid-row kind-${row.kind} hue-${hue(row.server || row.peer)}${row.status === "failed" || row.status === "denied" ? " failed" : ""}`;
+      const look = `grid-row kind-${row.kind} hue-${hue(row.server || row.peer)}${row.status === "failed" || row.status === "denied" ? " failed" : ""}`;
+      if (element.className !== look) element.className = look;
       if (row.arrived > began && performance.now() - row.arrived < 600) element.classList.add("arrived");
       drawCells(item, cells, scale);
     },
@@ -89,6 +90,44 @@ export function list({ flat, selected, collapsed, tick, rowHeight }) {
   return { ...view, onScreen: () => screen };
 }
 
+/** What a cell was filled with, so that a row which looks like the one before in its place costs nothing. @type {WeakMap<Element, string>} */
+const filled = new WeakMap();
+
+/**
+ * Fills a cell, unless it shows the same already. Making elements, and their style and layout, is what scrolling costs.
+ * @param {HTMLElement} cell
+ * @param {string} look
+ * @param {() => import("../core/dom.js").Child} make
+ */
+function refill(cell, look, make) {
+  if (filled.get(cell) === look) return;
+  filled.set(cell, look);
+  fill(cell, make());
+}
+
+/** @type {WeakMap<Element, { thread: HTMLElement, time: Text, fraction: Text }>} */
+const times = new WeakMap();
+
+/**
+ * @param {FlatRow} item
+ * @param {HTMLElement} cell
+ */
+function timeCell(item, cell) {
+  let known = times.get(cell);
+  if (!known) {
+    known = { thread: h("span", { class: "contents" }), time: document.createTextNode(""), fraction: document.createTextNode("") };
+    fill(cell, known.thread, h("span", { class: "time" }, known.time, h("span", { class: "only-wide" }, known.fraction)));
+    times.set(cell, known);
+  }
+  refill(known.thread, `${item.level} ${item.lines} ${item.last} ${item.expanded}`, () => thread(item));
+  const at = clock(item.row.at);
+  known.time.data = item.level === 1 ? at.slice(0, 8) : `+${duration(Math.max(0, item.row.at - item.row.root.at))}`;
+  known.fraction.data = item.level === 1 ? at.slice(8) : "";
+}
+
+/** @type {Record<string, [string, string]>} */
+const LOOKS = { running: ["muted", "clock"], done: ["ok", "check"], failed: ["error", "cross"], cancelled: ["muted", "stop"], denied: ["error", "stop"] };
+
 /**
  * @param {FlatRow} item
  * @param {HTMLElement[]} cells
@@ -97,13 +136,19 @@ export function list({ flat, selected, collapsed, tick, rowHeight }) {
 function drawCells(item, cells, scale) {
   const { row } = item;
   const [time, who, what, status, took, bar] = /** @type {[HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement]} */ (cells);
-  fill(time, thread(item), h("span", { class: "time" }, item.level === 1 ? [clock(row.at).slice(0, 8), h("span", { class: "only-wide" }, clock(row.at).slice(8))] : `+${duration(Math.max(0, row.at - row.root.at))}`));
+  timeCell(item, time);
   const [from, to] = ends(row);
-  fill(who, row.kind === "gap" ? null : [row.server || row.kind === "output" ? h("span", { class: "mark" }) : null, h("span", { class: "ellipsis" }, line(from, 40), to ? [h("span", { class: "muted" }, " → "), line(to, 40)] : null)]);
-  fill(what, whatCell(row));
-  const look = /** @type {Record<string, [string, string]>} */ ({ running: ["muted", "clock"], done: ["ok", "check"], failed: ["error", "cross"], cancelled: ["muted", "stop"], denied: ["error", "stop"] })[row.status];
-  fill(status, look ? h("span", { class: `status ${look[0]}` }, icon(look[1]), h("span", { class: "ellipsis" }, row.word || "Running")) : null);
-  took.textContent = row.took !== null ? duration(row.took) : "";
+  const marked = row.kind !== "gap" && (row.server !== "" || row.kind === "output");
+  refill(who, `${row.kind === "gap"} ${marked} ${from}\n${to}`, () => (row.kind === "gap" ? null : [marked ? h("span", { class: "mark" }) : null, h("span", { class: "ellipsis" }, line(from, 40), to ? [h("span", { class: "muted" }, " → "), line(to, 40)] : null)]));
+  refill(what, `${row.kind} ${row.leg} ${row.revision} ${row.method}\n${row.name}`, () => whatCell(row));
+  const look = LOOKS[row.status];
+  refill(status, `${row.status} ${row.word}`, () => (look ? h("span", { class: `status ${look[0]}` }, icon(look[1]), h("span", { class: "ellipsis" }, row.word || "Running")) : null));
+  const length = row.took !== null ? duration(row.took) : "";
+  if (took.textContent !== length) took.textContent = length;
+  // Only a row without a length of time looks like others.
+  const instant = row.took === null && row.status === "" ? `instant ${Math.min(99, (Math.max(0, row.at - row.root.at) / scale) * 100)}` : "";
+  if (instant !== "" && filled.get(bar) === instant) return;
+  filled.set(bar, instant);
   drawBar(bar, row, scale);
 }
 
