@@ -216,7 +216,25 @@ impl Policy {
 
     /// Decides a request. The decision depends only on the request and the policy.
     pub fn decide(&self, request: &Request<'_>) -> Decision {
-        let decision = self.decide_by_rules(request);
+        self.consented(request, self.decide_by_rules(request))
+    }
+
+    /// Decides about a call whose arguments are not known. Denies only if the call would be denied with any arguments.
+    pub(super) fn decide_without_arguments(&self, request: &Request<'_>) -> Decision {
+        for (place, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.fits(request)) {
+            let by_arguments = rule.looks_at_arguments();
+            let (effect, by, reason) = (rule.effect(), DecidedBy::Rule, format!("rule: {rule}"));
+            let decision = Decision { effect, by, reason, by_arguments, rule: Some(place) };
+            let decision = self.consented(request, decision);
+            if !by_arguments || decision.effect != Effect::Deny {
+                return decision;
+            }
+        }
+        self.consented(request, decide_by_default(request))
+    }
+
+    /// Applies what decides about questions.
+    fn consented(&self, request: &Request<'_>, decision: Decision) -> Decision {
         if decision.effect != Effect::Ask {
             return decision;
         }
@@ -279,10 +297,14 @@ impl Policy {
             let reason = format!("rule: {rule}");
             return Decision { effect, by: DecidedBy::Rule, reason, by_arguments, rule: Some(place) };
         }
-        let (effect, why) = default(request);
-        let reason = format!("no rule matches, and {why}");
-        Decision { effect, by: DecidedBy::Default, reason, by_arguments: false, rule: None }
+        decide_by_default(request)
     }
+}
+
+fn decide_by_default(request: &Request<'_>) -> Decision {
+    let (effect, why) = default(request);
+    let reason = format!("no rule matches, and {why}");
+    Decision { effect, by: DecidedBy::Default, reason, by_arguments: false, rule: None }
 }
 
 fn default(request: &Request<'_>) -> (Effect, &'static str) {
@@ -468,6 +490,28 @@ mod tests {
             "the arguments can be read in two ways (two members named `path`), see rule: allow files *"
         );
         assert_eq!(effect(&[rule.server("mail"), Rule::allow()], &request), Effect::Allow);
+    }
+
+    #[test]
+    fn a_call_with_unknown_arguments_is_denied_only_if_every_call_is() {
+        let main = || ArgumentTest::Equals(json(r#""main""#));
+        let on_main = |rule: Rule| rule.tool("build").argument("/branch", main());
+        let deny = || Rule::deny().tool("build");
+        let decide = |policy: Policy| policy.decide_without_arguments(&call("ci", "build")).effect;
+        assert_eq!(decide(Policy::new([on_main(Rule::allow()), deny()])), Effect::Allow);
+        assert_eq!(decide(Policy::new([on_main(Rule::ask()), deny()])), Effect::Ask);
+        assert_eq!(decide(Policy::new([deny(), on_main(Rule::allow())])), Effect::Deny);
+        // One of several calls is denied.
+        assert_eq!(decide(Policy::new([on_main(Rule::deny()), Rule::allow()])), Effect::Allow);
+        assert_eq!(decide(Policy::new([on_main(Rule::deny()), deny()])), Effect::Deny);
+        assert_eq!(decide(Policy::new([on_main(Rule::allow()).server("other"), deny()])), Effect::Deny);
+        // Without anybody to ask, only what is allowed counts.
+        let unattended = |rules: Vec<Rule>| Policy::new(rules).consent(Consent::Deny);
+        assert_eq!(decide(unattended(vec![])), Effect::Deny);
+        assert_eq!(decide(unattended(vec![on_main(Rule::allow())])), Effect::Allow);
+        assert_eq!(decide(unattended(vec![on_main(Rule::ask())])), Effect::Deny);
+        let asked = unattended(vec![on_main(Rule::ask()), deny()]);
+        assert_eq!(decide(asked.without_asking([Rule::allow().tool("build")])), Effect::Allow);
     }
 
     #[test]

@@ -31,8 +31,8 @@ impl TaskFacts<'_> {
 }
 
 impl Guard {
-    /// Decides whether a caller may still ask about a task: not if a rule denies its tool by now, whatever the arguments were.
-    /// Does not ask. The permit, or the refusal, is one line of the audit log.
+    /// Decides whether a caller may still ask about a task: not if its tool is denied by now, whatever the arguments are. A rule that
+    /// allows some arguments keeps all tasks of its tool available. Does not ask. The permit, or the refusal, is one line of the audit log.
     pub async fn check_task(&self, request: &TaskFacts<'_>) -> Result<Permit, Refusal> {
         if let Some(audit) = &self.audit
             && let Err(reason) = audit.ready().await
@@ -59,8 +59,8 @@ impl Guard {
 
     fn decide_task(&self, facts: &Facts<'_>, definition: &Definition) -> Decision {
         let annotations = definition.annotations();
-        self.policy()
-            .decide(&Request { annotations, ..super::call::request(facts, Action::Call, definition.name()) })
+        let request = super::call::request(facts, Action::Call, definition.name());
+        self.policy().decide_without_arguments(&Request { annotations, ..request })
     }
 
     fn refuse_task(&self, request: &TaskFacts<'_>, refusal: Refusal) -> Refusal {
