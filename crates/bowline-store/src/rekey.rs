@@ -6,6 +6,9 @@ use bowline_proto::seal::KeyRing;
 
 use crate::{ErrorKind, Key, Page, Put, PutError, Record, Sealed, Store, StoreError};
 
+/// How many records are read at a time, because all of them are in memory at once and may be large.
+const MAX_PAGE: usize = 16;
+
 /// How often a record is tried that others write at the same time.
 const TRIES: u32 = 20;
 
@@ -26,8 +29,8 @@ pub struct Rekeyed {
 }
 
 impl Store {
-    /// Seals about `limit` records again with the first key, if another key has sealed them. `after` is where an earlier call
-    /// ended ([`Rekeyed::next`]).
+    /// Seals about `limit` records again with the first key, if another key has sealed them, and about 16 at most. `after` is where
+    /// an earlier call ended ([`Rekeyed::next`]).
     ///
     /// A record is written only if nobody has changed it since it was read, so servers can use the store meanwhile. Owner, due
     /// time, queue, group and expiry of a record stay as they are. What was done stays done if this is interrupted: records
@@ -47,7 +50,7 @@ impl Store {
                 self.namespace().as_str(),
             ),
         };
-        let Page { records, next } = self.plain().scan(after, limit).await?;
+        let Page { records, next } = self.plain().scan(after, limit.min(MAX_PAGE)).await?;
         let mut rekeyed = Rekeyed { next, ..Rekeyed::default() };
         for record in records {
             let key = record.key.clone();
@@ -181,6 +184,20 @@ mod tests {
         new.records().put(write).await.unwrap();
         // Once more: nothing is left to do.
         assert_eq!(rekey(&both).await.unwrap().sealed, 0);
+    }
+
+    #[tokio::test]
+    async fn a_large_page_is_not_read_at_once() {
+        let engine = Arc::new(Memory::new());
+        let old = store(&engine, &[1]);
+        for number in 0..20 {
+            let put = Put::create(Key::new(format!("r/{number}")).unwrap(), "v", Duration::from_secs(60));
+            old.records().put(put).await.unwrap();
+        }
+        let first = store(&engine, &[2, 1]).rekey(None, 1000).await.unwrap();
+        assert_eq!(first.sealed, 16);
+        let rest = store(&engine, &[2, 1]).rekey(first.next.as_deref(), 1000).await.unwrap();
+        assert_eq!((rest.sealed, rest.next), (4, None));
     }
 
     #[tokio::test]

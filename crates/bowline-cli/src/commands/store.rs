@@ -87,7 +87,7 @@ fn keys(names: &[String], context: &Context) -> Result<KeyRing, Failure> {
 }
 
 /// How many records are read at a time.
-const PAGE: usize = 200;
+const PAGE: usize = 16;
 
 /// After how many records the progress is shown.
 const SHOW_EVERY: u64 = 5000;
