@@ -157,28 +157,44 @@ fn page(
     let limit = request.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
     let text = request.text.as_deref().map(str::to_ascii_lowercase);
     let mut page = AuditPage { is_on: true, lines: Vec::new(), next: None };
-    let mut before = request.before;
-    let mut left = MAX_READ;
-    loop {
-        let lines = read_tail(path, before, CHUNK.min(left))?;
-        let Some(first) = lines.last() else { return Ok(page) };
-        left = left.saturating_sub(before.map_or(CHUNK, |before| before.saturating_sub(first.at)).max(1));
-        before = Some(first.at);
+    let length = match std::fs::metadata(path) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(page),
+        Err(error) => return Err(error),
+    };
+    let mut end = request.before.map_or(length, |before| before.min(length));
+    let stop = end.saturating_sub(MAX_READ);
+    while end > 0 {
+        if end <= stop {
+            page.next = Some(end);
+            break;
+        }
+        let lines = read_tail(path, Some(end), CHUNK)?;
+        // A line that is longer than what is read at a time is passed over.
+        end = lines.last().map_or(end.saturating_sub(CHUNK), |first| first.at);
         for line in lines {
             // It was masked when it was written; meanwhile more is known.
-            let masked = redactor.message(&line.text).0;
+            let mut masked = redactor.message(&line.text).0;
+            let mut entry: Value = match serde_json::from_str(&masked) {
+                Ok(entry) => entry,
+                // It may be a part of a line, with arguments.
+                Err(_) if grade == Grade::View => continue,
+                Err(_) => Value::String(masked.clone()),
+            };
+            // Removed before the search, which would tell what is in them.
+            if let (Grade::View, Some(members)) = (grade, entry.as_object_mut())
+                && members.remove("arguments").is_some()
+            {
+                masked = entry.to_string();
+            }
             if text.as_ref().is_some_and(|text| !masked.to_ascii_lowercase().contains(text.as_str())) {
                 continue;
             }
-            let mut entry: Value = serde_json::from_str(&masked).unwrap_or(Value::String(masked));
             let is = |name: &str, wanted: &Option<String>| {
                 wanted.as_ref().is_none_or(|wanted| entry.get(name).and_then(Value::as_str) == Some(wanted))
             };
             if !is("server", &request.server) || !is("event", &request.event) {
                 continue;
-            }
-            if let (Grade::View, Some(members)) = (grade, entry.as_object_mut()) {
-                members.remove("arguments");
             }
             page.lines.push(AuditLine { at: line.at, entry });
             if page.lines.len() >= limit {
@@ -186,12 +202,6 @@ fn page(
                 return Ok(page);
             }
         }
-        if before == Some(0) {
-            return Ok(page);
-        }
-        if left == 0 {
-            page.next = before;
-            return Ok(page);
-        }
     }
+    Ok(page)
 }

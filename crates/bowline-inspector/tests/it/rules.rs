@@ -118,6 +118,46 @@ async fn the_audit_log_is_shown_masked_and_filtered() {
     let view = site.key(Grade::View).await;
     let (_, page) = site.send(post("/api/query", Some(&view), &query(json!({"event":"decision"})))).await;
     assert!(page["lines"][0]["entry"].get("arguments").is_none(), "{page}");
+    // Nor are they found by a search, and what is shown is.
+    let search =
+        |text: &str| post("/api/query", Some(&view), &query(json!({"event":"decision","text":text})));
+    for (text, lines) in [("first", 0), ("ECHO", 2)] {
+        let (_, page) = site.send(search(text)).await;
+        assert_eq!(page["lines"].as_array().unwrap().len(), lines, "{text}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_in_a_long_audit_log_goes_on_to_its_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let line = |server: &str, length: usize| {
+        let reason = "x".repeat(length);
+        format!("{}\n", json!({"event":"decision","server":server,"reason":reason}))
+    };
+    // More than a page reads, and lines that are longer than what is read at a time.
+    let mut log = line("wanted", 10);
+    log.extend((0..22_000).map(|number| line("demo", 200 + number % 300)));
+    log += &line("demo", 600_000);
+    log.extend((0..100).map(|number| line("demo", number)));
+    log += &"x".repeat(300_000);
+    assert!(log.len() > 8 << 20);
+    std::fs::write(&path, log).unwrap();
+    let audit = Audit::open(AuditSettings::new(&path)).unwrap();
+    let site = site_guarded(None, |guard| guard.policy(policy()).audit(audit), |options| options).await;
+    let (mut before, mut pages) = (Value::Null, 0);
+    let found = loop {
+        let query = json!({"query":"audit","server":"wanted","before":before});
+        let page = site.query(query).await;
+        pages += 1;
+        match page["lines"].as_array().unwrap().as_slice() {
+            [] if page["next"].is_u64() => before = page["next"].clone(),
+            lines => break lines.to_vec(),
+        }
+    };
+    assert_eq!(found.len(), 1, "after {pages} pages");
+    assert_eq!((found[0]["at"].as_u64(), &found[0]["entry"]["server"]), (Some(0), &json!("wanted")));
+    assert!(pages > 1, "one page reads a part of the log");
 }
 
 #[tokio::test]
