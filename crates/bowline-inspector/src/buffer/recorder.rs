@@ -302,4 +302,40 @@ mod tests {
         let message = recorder.progress(call).and_then(|progress| progress.message);
         assert_eq!(message.map(|message| message.text), Some("at ***".to_owned()));
     }
+
+    #[test]
+    fn progress_is_kept_only_for_calls_that_run() {
+        let recorder = Recorder::new(1_000_000, true, Redactor::new(Vec::new()));
+        let pass = |connection, direction, parent, frame: &str| {
+            let (leg, peer) = if connection == 1 { (Leg::Client, "client") } else { (Leg::Server, "server") };
+            let frame = frame.as_bytes();
+            recorder.state().message(&Passing {
+                connection,
+                leg,
+                direction,
+                peer,
+                frame,
+                parent,
+                about: None,
+            })
+        };
+        let request = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a"}}"#;
+        let response = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#;
+        let caller = pass(1, Direction::In, None, request);
+        let call = pass(2, Direction::Out, Some(caller), request);
+        pass(2, Direction::In, None, progress);
+        assert!(recorder.progress(caller).is_some() && recorder.progress(call).is_some());
+        // The caller's round ends with a question, while the server's call goes on.
+        pass(1, Direction::Out, None, response);
+        pass(2, Direction::In, None, progress);
+        assert!(recorder.progress(caller).is_none() && recorder.progress(call).is_some());
+        pass(2, Direction::In, None, response);
+        assert!(recorder.state().progress.is_empty());
+        // The same id again, without a response.
+        pass(1, Direction::In, None, request);
+        pass(1, Direction::Out, None, progress);
+        pass(1, Direction::In, None, request);
+        assert!(recorder.state().progress.is_empty());
+    }
 }

@@ -104,7 +104,10 @@ impl State {
                 self.origins.remove(&oldest);
             }
         }
-        self.open.insert(key.clone(), call);
+        // An id that is used again hides the call before.
+        if let Some(hidden) = self.open.insert(key.clone(), call) {
+            self.progress.remove(&hidden.seq);
+        }
         self.order.push_back(key);
         while self.order.len() > MAX_OPEN
             && let Some(oldest) = self.order.pop_front()
@@ -318,7 +321,8 @@ impl State {
             if method == "notifications/progress"
                 && let Some(progress) = progress_of(passing.frame, &self.redactor)
             {
-                // The caller's call shows the progress of the server's.
+                // The caller's call shows the progress of the server's, unless it has ended before.
+                let parent = parent.filter(|parent| self.open.values().any(|open| open.seq == *parent));
                 for call in [Some(call), parent].into_iter().flatten() {
                     self.progress.insert(call, progress.clone());
                 }
