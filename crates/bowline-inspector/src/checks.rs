@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// How long checks may take.
 const MAX_TIME: Duration = Duration::from_secs(300);
@@ -140,18 +140,21 @@ pub(crate) fn run(shared: &Arc<Shared>, server: &str) -> Result<(), Failure> {
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "checks are running already")
             .advise("wait until they are done"));
     }
+    let watch = CheckWatch { recorder: shared.recorder.clone(), server: server.into() };
+    let checking = checker.check(server.to_owned(), watch);
     let at = Some(now());
     let begun = ChecksView { state: ChecksState::Running, at, ..ChecksView::default() };
     latest.views.insert(server.to_owned(), begun);
-    let watch = CheckWatch { recorder: shared.recorder.clone(), server: server.into() };
-    let checking = checker.check(server.to_owned(), watch);
     let (weak, server) = (Arc::downgrade(shared), server.to_owned());
     latest.running = Some(tokio::spawn(async move {
-        let checked = tokio::time::timeout(MAX_TIME, checking).await;
+        // A task of its own, which may panic and ends with this one.
+        let mut checks = JoinSet::new();
+        checks.spawn(checking);
+        let checked = tokio::time::timeout(MAX_TIME, checks.join_next()).await;
         let Some(shared) = weak.upgrade() else { return };
         let mask = |text: &str| shared.redactor.text(text);
         let view = match checked {
-            Ok(Ok(findings)) => {
+            Ok(Some(Ok(Ok(findings)))) => {
                 let findings = findings.into_iter().take(MAX_FINDINGS).map(|finding| FindingView {
                     level: finding.level,
                     check: finding.check,
@@ -172,7 +175,8 @@ pub(crate) fn run(shared: &Arc<Shared>, server: &str) -> Result<(), Failure> {
                     ..ChecksView::default()
                 }
             }
-            Ok(Err(reason)) => failed(at, &mask(&reason)),
+            Ok(Some(Ok(Err(reason)))) => failed(at, &mask(&reason)),
+            Ok(_) => failed(at, "the checks panicked; the log of the program says where"),
             Err(_) => failed(at, &format!("the checks took longer than {} s", MAX_TIME.as_secs())),
         };
         shared.checks.latest().views.insert(server, view);

@@ -156,6 +156,11 @@ impl Keys {
     pub(crate) fn grant(&self, number: u64) -> bool {
         let mut state = self.state();
         let is_control = |(_, holder): &(Vec<u8>, Holder)| holder.grade == Grade::Control;
+        match state.keys.iter().find(|(_, holder)| holder.number == number) {
+            None => return false,
+            Some(key) if is_control(key) => return true,
+            Some(_) => {}
+        }
         if state.keys.iter().filter(|key| is_control(key)).count() >= MAX_KEYS
             && let Some(oldest) = state.keys.iter().position(is_control)
         {
@@ -259,8 +264,13 @@ mod tests {
         assert!(keys.grant(holder.number));
         assert_eq!(keys.holder(key.as_bytes()).map(|holder| holder.grade), Some(Grade::Control));
         assert_eq!(keys.holder(first.as_bytes()), None);
+        // There is nothing to grant, so nobody loses a key.
+        let count = || keys.state().keys.len();
+        assert!(keys.grant(holder.number) && count() == MAX_KEYS);
         keys.revoke(holder.number);
+        enter(Grade::Control);
         assert!(!keys.grant(holder.number));
+        assert_eq!(count(), MAX_KEYS);
     }
 
     #[test]

@@ -52,3 +52,23 @@ async fn checks_lead_to_messages() {
     let message = site.query(json!({"query":"message","seq":finding["messages"][0]})).await;
     assert_eq!((&message["head"]["method"], &message["head"]["peer"]), (&json!("ping"), &json!("demo")));
 }
+
+/// Panics while it checks.
+struct Panics;
+
+impl Checker for Panics {
+    fn check(&self, _: String, _: CheckWatch) -> BoxFuture<'static, Result<Vec<CheckFinding>, String>> {
+        Box::pin(async { panic!("a check failed") })
+    }
+}
+
+#[tokio::test]
+async fn checks_that_panic_have_failed() {
+    let site = site(None).await;
+    site.inspector.set_checker(Arc::new(Panics));
+    assert_eq!(site.act(json!({"action":"run_checks","server":"demo"})).await.0, StatusCode::OK);
+    let query = json!({"query":"checks","server":"demo"});
+    let view = site.until(query, |view| view["state"] != "running").await;
+    assert_eq!(view["state"], "failed", "{view}");
+    assert!(view["problem"]["text"].as_str().unwrap().contains("panicked"), "{view}");
+}
