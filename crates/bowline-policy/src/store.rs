@@ -28,6 +28,11 @@ pub struct StoreError {
 }
 
 impl StoreError {
+    /// Creates an error about a file.
+    pub fn new(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), line: None, message: message.into(), source: None }
+    }
+
     pub(crate) fn damaged(path: &Path, line: Option<usize>, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into(), source: None }
     }

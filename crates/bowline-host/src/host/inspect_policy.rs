@@ -97,7 +97,7 @@ impl Host {
         let read = pins.clone();
         // The file is read, which other tasks must not wait for.
         let refreshed = tokio::task::spawn_blocking(move || read.refresh()).await;
-        refreshed.unwrap_or(Ok(()))?;
+        written(refreshed)?;
         let members = self.inner.router.members();
         let servers = members.iter().map(|member| {
             let instance = member.instance(&CallerKey::User(None));
@@ -140,7 +140,7 @@ impl Host {
         }
         let key = self.pin_key(&instance);
         let accepted = tokio::task::spawn_blocking(move || pins.accept(&key, &[definition])).await;
-        accepted.unwrap_or(Ok(())).map_err(AcceptError::Store)
+        written(accepted).map_err(AcceptError::Store)
     }
 
     fn pin_key(&self, instance: &Instance) -> PinKey {
@@ -160,4 +160,26 @@ impl Host {
 /// Returns the definitions that a server listed last.
 fn listed(instance: &Instance) -> Option<Arc<Vec<Definition>>> {
     instance.lists.tools.last_known().map(|tools| instance.lists.definitions(&tools))
+}
+
+/// Returns the result of reading or writing the file of pins. If that panicked, nothing is known of it.
+fn written(result: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Result<(), StoreError> {
+    result.unwrap_or_else(|error| {
+        tracing::error!(%error, "the file of pins cannot be used");
+        Err(StoreError::new("the file of pins", format!("it cannot be used: {error}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_not_taken_for_success() {
+        let done = tokio::task::spawn_blocking(|| Ok(())).await;
+        assert!(written(done).is_ok());
+        let panicked = tokio::task::spawn_blocking(|| panic!("while it was written")).await;
+        let error = written(panicked).unwrap_err().to_string();
+        assert!(error.starts_with("the file of pins: it cannot be used: "), "{error}");
+    }
 }
