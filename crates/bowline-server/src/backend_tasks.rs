@@ -19,7 +19,8 @@ pub trait BackendTasks: Send + Sync + 'static {
     fn visible<'a>(&'a self, listen: &'a Listen) -> BoxFuture<'a, Vec<String>>;
 
     /// Sends the state of each task of [`Listen::tasks`], at first and whenever it changes, until all have ended. Dropping the
-    /// future ends it.
+    /// future ends it. It is also called for each task that a client of 2025-11-25 creates, which then gets
+    /// `notifications/tasks/status`.
     fn follow(&self, listen: &Listen, send: SendTask) -> BoxFuture<'static, ()>;
 }
 

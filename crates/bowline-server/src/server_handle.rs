@@ -204,7 +204,6 @@ impl TaskFollowing {
     }
 
     /// Whether the tasks have ended.
-    #[cfg(feature = "tasks")]
     pub(crate) fn is_over(&self) -> bool {
         self.0.is_finished()
     }

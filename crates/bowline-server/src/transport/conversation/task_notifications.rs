@@ -2,8 +2,13 @@
 
 use super::Conversation;
 use crate::server_handle::TaskFollowing;
-use bowline_proto::{scope::Scopes, subscribe::Subscriber};
-use bowline_types::{CreateTaskResultV2025, Method, RawJson};
+use bowline_proto::{
+    encode,
+    scope::Scopes,
+    service::ClientView,
+    subscribe::{Listen, Subscriber},
+};
+use bowline_types::{CreateTaskResultV2025, Method, RawJson, Task, TaskExt, TaskV2025};
 use bytes::Bytes;
 use std::{
     collections::VecDeque,
@@ -51,11 +56,30 @@ impl TaskNotifications {
 }
 
 impl Conversation {
-    /// Notifies a client of 2025-11-25 of the changes of a task that it created.
-    pub(super) fn follow_status(self: &Arc<Self>, created: &RawJson, principal: Option<Arc<str>>) {
+    /// Notifies a client of 2025-11-25 of the changes of a task that it created. `subscriber` is the token of its request.
+    pub(super) fn follow_status(
+        self: &Arc<Self>,
+        created: &RawJson,
+        client: &Arc<ClientView>,
+        subscriber: Subscriber,
+    ) {
         let Ok(created) = created.decode::<CreateTaskResultV2025>() else { return };
-        let Some(table) = &self.server.core.tasks else { return };
-        let (id, to) = (created.task.task_id, Arc::downgrade(self));
+        let Some(following) = self.following_of(created.task.task_id, client, subscriber) else { return };
+        let mut task_notifications = self.task_notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        task_notifications.following.retain(|following| !following.is_over());
+        // Clients may not rely on these notifications, so there may be an end to them.
+        if task_notifications.following.len() < MAX_FOLLOWED {
+            task_notifications.following.push(following);
+        }
+    }
+
+    fn following_of(
+        self: &Arc<Self>,
+        id: String,
+        client: &Arc<ClientView>,
+        subscriber: Subscriber,
+    ) -> Option<TaskFollowing> {
+        let (core, to) = (&self.server.core, Arc::downgrade(self));
         let send = {
             let id = id.clone();
             move |method: Method, frame: Bytes, needed: Option<Arc<Scopes>>| {
@@ -64,15 +88,23 @@ impl Conversation {
                 }
             }
         };
-        // Each request of a session has its own token, so the scopes are checked when something is sent.
-        let follower = crate::tasks::Follower::new(table, principal, Subscriber::WithoutTokens);
-        let following = TaskFollowing::spawn(follower.follow_2025(id, send));
-        let mut task_notifications = self.task_notifications.lock().unwrap_or_else(PoisonError::into_inner);
-        task_notifications.following.retain(|following| !following.is_over());
-        // Clients may not rely on these notifications, so there may be an end to them.
-        if task_notifications.following.len() < MAX_FOLLOWED {
-            task_notifications.following.push(following);
+        if let Some(tasks) = &core.backend_tasks {
+            let (tasks_of_listen, client) = (vec![id], Some(Arc::clone(client)));
+            let listen = Listen { tasks: tasks_of_listen, client, subscriber, ..Listen::default() };
+            let send = move |task: TaskExt| {
+                let frame = encode::notify(Method::TaskStatus, &TaskV2025::from(Task::from(task)));
+                send(Method::TaskStatus, frame, None);
+            };
+            return Some(TaskFollowing::spawn(tasks.follow(&listen, Arc::new(send))));
         }
+        #[cfg(feature = "tasks")]
+        if let Some(table) = &core.tasks {
+            let principal = client.principal.clone();
+            // Each request of a session has its own token, so the scopes are checked when something is sent.
+            let follower = crate::tasks::Follower::new(table, principal, Subscriber::WithoutTokens);
+            return Some(TaskFollowing::spawn(follower.follow_2025(id, send)));
+        }
+        None
     }
 
     fn add_task_notification(&self, id: &str, method: Method, frame: Bytes, needed: Option<Arc<Scopes>>) {
