@@ -15,6 +15,7 @@ use super::model::{AuthMode, InheritEnv, Launch, LimitsConfig, Prefer, Share, St
 use super::node::{Member, Node, Value};
 use super::oauth;
 use super::report::Report;
+use super::sections::TaskAfter;
 
 const NAMES: Names = Names { program: "command", args: "args", env: "env", env_file: "env_file" };
 
@@ -146,8 +147,10 @@ fn read_settings(builder: &mut EntryBuilder<'_>) {
     builder.set("startup_timeout", startup, |settings, value| settings.startup_timeout = value);
     let request = builder.fields.duration("request_timeout", Unit::Seconds);
     builder.set("request_timeout", request, |settings, value| settings.request_timeout = value);
-    let idle = time_or_never(builder, "idle_stop");
+    let idle = time_or_never(&builder.fields, "idle_stop");
     builder.set("idle_stop", idle, |settings, value| settings.idle_stop = value);
+    let after = time_or_never(&builder.fields, "task_after");
+    builder.set("task_after", after, |settings, value| settings.task_after = Some(task_after(value)));
 
     let trusted = builder.fields.boolean("trusted");
     let trusted = builder.own("trusted", trusted);
@@ -183,20 +186,23 @@ fn read_settings(builder: &mut EntryBuilder<'_>) {
     let entries = builder.fields.count("max_list_entries", 10_000);
     let entries = builder.own("max_list_entries", entries);
     builder.set("max_list_entries", entries, |settings, value| settings.max_list_entries = value);
-    let ping = time_or_never(builder, "ping_interval");
+    let ping = time_or_never(&builder.fields, "ping_interval");
     builder.set("ping_interval", ping, |settings, value| settings.ping_interval = value);
 }
 
-fn time_or_never(builder: &EntryBuilder<'_>, name: &str) -> Option<Located<Option<Duration>>> {
-    match builder.fields.get(name) {
+pub(crate) fn time_or_never(fields: &Fields<'_>, name: &str) -> Option<Located<Option<Duration>>> {
+    match fields.get(name) {
         Some(node) if node.as_str() == Some("never") => {
             Some(Located { value: None, origin: node.origin.clone() })
         }
-        _ => builder
-            .fields
+        _ => fields
             .duration(name, Unit::Seconds)
             .map(|located| Located { value: Some(located.value), origin: located.origin }),
     }
+}
+
+pub(crate) fn task_after(time: Option<Duration>) -> TaskAfter {
+    time.map_or(TaskAfter::Never, TaskAfter::Time)
 }
 
 fn read_inherit_env(builder: &EntryBuilder<'_>) -> Option<Located<InheritEnv>> {

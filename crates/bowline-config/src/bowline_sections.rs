@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::bowline::{task_after, time_or_never};
 use super::entry::Context;
 use super::expand::absolute;
 use super::fields::{Fields, Located, Null, Unit};
@@ -21,11 +22,14 @@ use super::sections::{
 use bowline_policy::{Action, Consent, Effect, Pattern};
 use bowline_search::DisclosureMode;
 
+/// The longest `ttl` of tasks of the gateway.
+const MAX_TASK_TTL: Duration = Duration::from_secs(24 * 3600);
+
 /// Applies the sections of a file on top of those of files with lower precedence.
 pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
     let Some(fields) = Fields::new(root, "", context.report) else { return };
     fields.keep(&["include", "servers", "inputs"]);
-    for name in ["gateway", "sampling", "audit", "store", "sessions", "inspector", "disclosure"] {
+    for name in ["gateway", "sampling", "audit", "store", "sessions", "tasks", "inspector", "disclosure"] {
         let Some(node) = fields.get(name) else { continue };
         // A project must not open ports, choose who receives prompts and keys, turn off the audit log, or let links act.
         if !context.scope.is_own() {
@@ -45,6 +49,7 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
             "audit" => audit(&mut reader, &mut config.audit),
             "store" => store(&mut reader, &mut config.store),
             "sessions" => sessions(&mut reader, &mut config.sessions),
+            "tasks" => tasks(&mut reader, &mut config.tasks),
             "inspector" => inspector(&mut reader, &mut config.inspector),
             _ => disclosure(&mut reader, &mut config.disclosure),
         }
@@ -302,6 +307,25 @@ fn sessions(reader: &mut Reader<'_>, sessions: &mut super::sections::SessionsCon
     reader.set("mode", mode, |value| sessions.mode = value);
     let resume = reader.fields.choice("resume", &[("store", ResumeMode::Store), ("node", ResumeMode::Node)]);
     reader.set("resume", resume, |value| sessions.resume = value);
+}
+
+fn tasks(reader: &mut Reader<'_>, tasks: &mut super::sections::TasksConfig) {
+    let after = time_or_never(&reader.fields, "after");
+    reader.set("after", after, |value| tasks.after = task_after(value));
+    let ttl = reader.fields.get("ttl").and_then(|node| {
+        let ttl = reader.fields.duration("ttl", Unit::Seconds)?;
+        if ttl.value <= MAX_TASK_TTL {
+            return Some(ttl);
+        }
+        reader.fields.report_invalid(
+            node,
+            "ttl",
+            "at most 24 hours, the time that old keys are kept",
+            &json!("1h"),
+        );
+        None
+    });
+    reader.set("ttl", ttl, |value| tasks.ttl = value);
 }
 
 fn disclosure(reader: &mut Reader<'_>, disclosure: &mut super::sections::DisclosureConfig) {

@@ -80,6 +80,7 @@ pub fn diff(old: &Config, new: &Config) -> Diff {
     section("audit", old.audit == new.audit);
     section("store", old.store == new.store);
     section("sessions", old.sessions == new.sessions);
+    section("tasks", old.tasks == new.tasks);
     section("inspector", old.inspector == new.inspector);
     section("disclosure", old.disclosure == new.disclosure);
     diff

@@ -10,7 +10,9 @@ use super::model::{
 };
 use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
-use super::sections::{DpopMode, GatewayAuthConfig, JwksSource, KeySource, ProviderKind, RuleConfig};
+use super::sections::{
+    DpopMode, GatewayAuthConfig, JwksSource, KeySource, ProviderKind, RuleConfig, TaskAfter,
+};
 use super::text::Text;
 use bowline_policy::{Consent, Pattern};
 use bowline_search::DisclosureMode;
@@ -124,6 +126,7 @@ fn explain_upstream<'a>(page: &mut Page<'a>, upstream: &'a UpstreamConfig) {
     page.value("startup_timeout", &json!(show_duration(settings.startup_timeout)));
     page.value("request_timeout", &json!(show_duration(settings.request_timeout)));
     page.value("idle_stop", &json!(settings.idle_stop.map_or_else(|| "never".to_owned(), show_duration)));
+    page.written("task_after", &json!(settings.task_after.map(show_task_after)));
     page.value("trusted", &json!(settings.trusted));
     let patterns = |patterns: &[Pattern]| json!(patterns.iter().map(Pattern::as_str).collect::<Vec<_>>());
     page.written("allow", &patterns(&settings.allow));
@@ -161,6 +164,10 @@ fn explain_upstream<'a>(page: &mut Page<'a>, upstream: &'a UpstreamConfig) {
 
 fn from(upstream: &UpstreamConfig, name: &str) -> String {
     upstream.origins.get(name).map_or_else(|| upstream.origin.short(), Origin::short)
+}
+
+fn show_task_after(after: TaskAfter) -> String {
+    after.time().map_or_else(|| "never".to_owned(), show_duration)
 }
 
 fn explain_command(page: &mut Page<'_>, command: &CommandLaunch) {
@@ -337,6 +344,11 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     "sessions.".clone_into(&mut page.prefix);
     page.value("mode", &json!(config.sessions.mode.as_str()));
     page.value("resume", &json!(config.sessions.resume.as_str()));
+
+    page.head("[tasks]", "");
+    "tasks.".clone_into(&mut page.prefix);
+    page.value("after", &json!(show_task_after(config.tasks.after)));
+    page.value("ttl", &json!(show_duration(config.tasks.ttl)));
 
     page.head("[inspector]", "");
     "inspector.".clone_into(&mut page.prefix);

@@ -105,6 +105,13 @@ const SETTINGS: &[Key] = &[
         "How long the server may be idle before it is stopped.",
     ),
     key(
+        "task_after",
+        "duration, or `never`",
+        Nothing,
+        "\"5s\"",
+        "When a slow call of its tools becomes a task of the gateway, instead of `after` of `[tasks]`.",
+    ),
+    key(
         "trusted",
         FLAG,
         Default("false"),
@@ -781,6 +788,23 @@ const SESSIONS: &[Key] = &[
     ),
 ];
 
+const TASKS: &[Key] = &[
+    key(
+        "after",
+        "duration, or `never`",
+        Default("\"20s\""),
+        "\"5s\"",
+        "When a slow call becomes a task of the gateway, if its server made no task of it and its caller handles tasks.",
+    ),
+    key(
+        "ttl",
+        TIME,
+        Default("\"1h\""),
+        "\"6h\"",
+        "How long such a task may take, and how long its result is kept from its creation; at most 24 hours.",
+    ),
+];
+
 const INSPECTOR: &[Key] = &[
     key(
         "memory",
@@ -924,6 +948,11 @@ pub const SECTIONS: &[Section] = &[
         "[sessions]",
         "Sessions of clients before 2026-07-28, for several processes behind one address. Ignored in project files.",
         SESSIONS,
+    ),
+    section(
+        "[tasks]",
+        "Slow calls that become tasks of the gateway. Ignored in project files. Takes effect after a restart.",
+        TASKS,
     ),
     section(
         "[inspector]",

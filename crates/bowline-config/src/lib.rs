@@ -65,5 +65,6 @@ pub use self::sections::{
     AnnotationsConfig, AuditConfig, ConnectConfig, DisclosureConfig, DpopMode, GatewayAuthConfig,
     GatewayConfig, InspectorConfig, IntrospectionConfig, JwksSource, KeySource, ModelConfig, ProviderConfig,
     ProviderKind, ResumeMode, RuleConfig, SamplingConfig, SessionMode, SessionsConfig, StoreConfig,
+    TaskAfter, TasksConfig,
 };
 pub use self::text::{Text, names_a_secret};

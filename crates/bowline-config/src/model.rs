@@ -12,7 +12,7 @@ use super::dialect::Dialect;
 use super::report::{ConfigError, Notice, Origin};
 use super::sections::{
     AuditConfig, DisclosureConfig, GatewayConfig, InspectorConfig, RuleConfig, SamplingConfig,
-    SessionsConfig, StoreConfig,
+    SessionsConfig, StoreConfig, TaskAfter, TasksConfig,
 };
 use super::text::Text;
 use bowline_policy::Pattern;
@@ -58,6 +58,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// Where sessions of legacy revisions are stored.
     pub sessions: SessionsConfig,
+    /// Calls that become tasks of the gateway.
+    pub tasks: TasksConfig,
     /// The page that shows the host.
     pub inspector: InspectorConfig,
     /// When tools are searched instead of listed.
@@ -291,6 +293,8 @@ pub struct UpstreamSettings {
     pub request_timeout: Duration,
     /// The idle time after which it is stopped; `None` keeps it running.
     pub idle_stop: Option<Duration>,
+    /// When slow calls of its tools become tasks; `None` for the setting of the gateway.
+    pub task_after: Option<TaskAfter>,
     /// Whether its tool annotations are trusted.
     pub trusted: bool,
     /// The tools to offer; all if empty.
@@ -332,6 +336,7 @@ impl Default for UpstreamSettings {
             startup_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
             idle_stop: Some(Duration::from_secs(600)),
+            task_after: None,
             trusted: false,
             allow: Vec::new(),
             deny: Vec::new(),
@@ -363,6 +368,7 @@ impl UpstreamSettings {
             "startup_timeout" => self.startup_timeout = from.startup_timeout,
             "request_timeout" => self.request_timeout = from.request_timeout,
             "idle_stop" => self.idle_stop = from.idle_stop,
+            "task_after" => self.task_after = from.task_after,
             "trusted" => self.trusted = from.trusted,
             "allow" => self.allow = from.allow,
             "deny" => self.deny = from.deny,

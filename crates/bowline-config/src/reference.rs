@@ -100,10 +100,11 @@ mod tests {
 
     /// Explains a configuration without origins.
     fn explained(config: &Config) -> String {
-        let Config { gateway, rules, sampling, audit, store, sessions, inspector, disclosure, .. } = config;
+        let Config { gateway, rules, sampling, audit, store, sessions, tasks, inspector, disclosure, .. } =
+            config;
         let upstreams: Vec<_> = config.upstreams.iter().map(|one| (&one.launch, &one.settings)).collect();
         format!(
-            "{gateway:?} {rules:?} {sampling:?} {audit:?} {store:?} {sessions:?} {inspector:?} {disclosure:?} {upstreams:?}"
+            "{gateway:?} {rules:?} {sampling:?} {audit:?} {store:?} {sessions:?} {tasks:?} {inspector:?} {disclosure:?} {upstreams:?}"
         )
     }
 
@@ -116,12 +117,22 @@ mod tests {
     #[test]
     fn the_parser_reads_exactly_the_keys_of_the_table() {
         requested_keys::forget();
-        let mut known: BTreeSet<String> =
-            ["servers", "inputs", "gateway", "rules", "sampling", "audit", "store", "sessions", "inspector"]
-                .into_iter()
-                .chain(["disclosure"])
-                .map(Into::into)
-                .collect();
+        let mut known: BTreeSet<String> = [
+            "servers",
+            "inputs",
+            "gateway",
+            "rules",
+            "sampling",
+            "audit",
+            "store",
+            "sessions",
+            "tasks",
+            "inspector",
+        ]
+        .into_iter()
+        .chain(["disclosure"])
+        .map(Into::into)
+        .collect();
         for section in SECTIONS {
             for key in section.keys {
                 known.insert(path(section, key.name));

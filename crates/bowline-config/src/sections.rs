@@ -317,6 +317,48 @@ impl Default for StoreConfig {
     }
 }
 
+/// `[tasks]`: calls that become tasks of the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TasksConfig {
+    /// When slow calls become tasks.
+    pub after: TaskAfter,
+    /// How long they may take, and how long their results are kept from their creation.
+    pub ttl: Duration,
+}
+
+impl Default for TasksConfig {
+    fn default() -> Self {
+        Self { after: TaskAfter::default(), ttl: Duration::from_secs(3600) }
+    }
+}
+
+/// When a slow call of a tool becomes a task of the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskAfter {
+    /// After this time.
+    Time(Duration),
+    /// Never.
+    Never,
+}
+
+impl TaskAfter {
+    /// Returns the time; `None` for never.
+    pub const fn time(self) -> Option<Duration> {
+        match self {
+            Self::Time(time) => Some(time),
+            Self::Never => None,
+        }
+    }
+}
+
+impl Default for TaskAfter {
+    fn default() -> Self {
+        Self::Time(Duration::from_secs(20))
+    }
+}
+
 /// `[sessions]`: where sessions of legacy revisions are remembered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

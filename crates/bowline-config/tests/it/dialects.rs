@@ -406,6 +406,10 @@ fn bowline_toml_has_every_setting() {
         mode = "process"  # default
         resume = "store"  # default
 
+        [tasks]
+        after = "20s"  # default
+        ttl = "1h"  # default
+
         [inspector]
         control = false  # default
 
