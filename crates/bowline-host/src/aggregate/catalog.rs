@@ -60,6 +60,8 @@ pub(crate) struct ToolEntry {
 pub(crate) enum ToolTasks {
     /// Never.
     None,
+    /// Its server does not make tasks, but the host does.
+    Hosted,
     /// Its server, of 2026-07-28, decides for each call.
     ServerDecides,
     /// Its server, of 2025-11-25, lets callers decide.
@@ -69,12 +71,13 @@ pub(crate) enum ToolTasks {
 }
 
 impl ToolTasks {
-    fn of(server: ServerTasks, execution: Option<&ToolExecution>) -> Self {
+    fn of(server: ServerTasks, execution: Option<&ToolExecution>, is_hosted: bool) -> Self {
         let support = execution.and_then(|execution| execution.task_support.as_ref());
         match (server, support) {
             (ServerTasks::Extension, _) => Self::ServerDecides,
             (ServerTasks::V2025_11_25, Some(TaskSupport::Required)) => Self::Required,
             (ServerTasks::V2025_11_25, Some(TaskSupport::Optional)) => Self::Optional,
+            (ServerTasks::V2025_11_25 | ServerTasks::None, _) if is_hosted => Self::Hosted,
             (ServerTasks::V2025_11_25 | ServerTasks::None, _) => Self::None,
         }
     }
@@ -174,7 +177,7 @@ impl Catalog {
             let mut shown = tool.clone();
             shown.name.clone_from(&name);
             // Callers may always call it without a task: the host waits for the task then.
-            let tasks = ToolTasks::of(instance.tasks(), shown.execution.as_ref());
+            let tasks = ToolTasks::of(instance.tasks(), shown.execution.as_ref(), spec.task_after.is_some());
             shown.execution =
                 (tasks != ToolTasks::None).then(|| ToolExecution::new().task_support(TaskSupport::Optional));
             if let Some(description) = spec.describe.get(&tool.name) {

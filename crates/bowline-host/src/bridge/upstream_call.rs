@@ -1,6 +1,6 @@
 //! One call to a server, over all its rounds.
 
-use crate::upstream::{CallHandle, CallerKey, Instance, PendingQuestion, ServerTasks};
+use crate::upstream::{CallHandle, CallerKey, Instance, PendingQuestion, ServerTasks, TimeoutPause};
 use bowline_client::{CallKey, Client, RelayWith, Relayed, TaskState};
 use bowline_config::Share;
 use bowline_proto::{
@@ -22,6 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 /// The client's own timeout for a call. The timeout that applies is the one in [`UpstreamCall::next`], which pauses while a
 /// user decides.
 const ONE_HOUR: Duration = Duration::from_secs(3600);
+/// The same for a call that may become a task, which ends with its `ttl`.
+const ONE_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What is sent to the server in one attempt.
 pub(crate) struct Attempt {
@@ -39,6 +41,8 @@ pub(crate) struct Attempt {
     pub(crate) task: TaskWish,
     /// The task that is followed, instead of a call.
     pub(crate) follow: Option<Follow>,
+    /// Whether the host may make the call a task, so that it wants to know the progress.
+    pub(crate) may_be_hosted: bool,
 }
 
 /// A task of a server that the host waits for on behalf of its caller.
@@ -100,6 +104,8 @@ pub(crate) struct UpstreamCall {
     slot: Slot,
     /// Questions of the followed task that were answered.
     answered: BTreeSet<String>,
+    /// Exists if the time that the call takes is limited by somebody else.
+    without_timeout: Option<TimeoutPause>,
 }
 
 /// The permit that a call holds in the quota of its caller at a shared server. Released while the call waits for a user.
@@ -113,7 +119,7 @@ impl UpstreamCall {
     /// Prepares a call. It is sent when [`next`](Self::next) is first polled.
     pub(crate) fn new(instance: &Arc<Instance>, call: &Call, notifier: Notifier, attempt: Attempt) -> Self {
         let (handle, questions) = CallHandle::new(call, notifier);
-        let wants_progress = call.progress_token.is_some();
+        let wants_progress = call.progress_token.is_some() || attempt.may_be_hosted;
         let slot = Slot::default();
         let answered = attempt.follow.as_ref().map(|follow| follow.answered.clone()).unwrap_or_default();
         let relay = relay(
@@ -136,7 +142,15 @@ impl UpstreamCall {
             asked: 0,
             slot,
             answered,
+            without_timeout: None,
         }
+    }
+
+    /// Lets the call go on without its caller: notifications go elsewhere, and whoever runs it limits its time.
+    pub(crate) fn to_background(&mut self, notifier: Notifier) {
+        self.handle.set_notifier(notifier);
+        self.handle.repeat_progress();
+        self.without_timeout = Some(self.handle.pause_timeout());
     }
 
     /// Returns the keys of the questions of the followed task that were answered.
@@ -264,7 +278,8 @@ async fn relay(
     with.meta = attempt.meta;
     with.capabilities = Some(attempt.capabilities);
     with.client_info = attempt.client_info;
-    with.timeout = Some(ONE_HOUR);
+    with.timeout = Some(if attempt.may_be_hosted { ONE_DAY } else { ONE_HOUR });
+    with.max_total = attempt.may_be_hosted.then_some(ONE_DAY);
     let is_custom = attempt.method.known().is_none();
     let relayed = match attempt.follow {
         None => match attempt.task {

@@ -100,8 +100,7 @@ impl GatewayBuilder {
         }
     }
 
-    /// Sets the store that `[sessions]` uses, and where tasks of callers of 2025-11-25 are recorded. The gateway does not open
-    /// `[store]` itself.
+    /// Sets the store that `[sessions]` uses, and where tasks are recorded. The gateway does not open `[store]` itself.
     pub fn store(mut self, store: bowline_store::Store) -> Self {
         self.sharing.store = Some(store);
         self
@@ -337,7 +336,8 @@ impl GatewayBuilder {
                 self.config.gateway.max_client_servers,
                 self.config.gateway.max_client_servers_per_user,
             )
-            .disclosure(reload::disclosure(&self.config.disclosure));
+            .disclosure(reload::disclosure(&self.config.disclosure))
+            .task_ttl(self.config.tasks.ttl);
         if let Some(tap) = self.tap {
             host = host.tap(tap);
         }

@@ -119,6 +119,7 @@ impl Inner {
         };
         match upstream {
             Ok(mut upstream) => {
+                upstream.task_after = entry.settings.task_after.unwrap_or(config.tasks.after).time();
                 if let Some(approved) = approved {
                     if let Some(targets) = upstream.user_targets.take() {
                         let approved = approved.clone();

@@ -2,8 +2,8 @@
 
 use super::{
     Host, Inner, Telemetry, announcements::Announcements, asker::Asker, held_results::HeldResults,
-    instance_events::InstanceEvents, router::Router, task_ids::TaskIds, task_records::TaskRecords,
-    task_result::Asking, tasks::Tasks,
+    hosted_tasks::HostedTasks, instance_events::InstanceEvents, router::Router, task_ids::TaskIds,
+    task_records::TaskRecords, task_result::Asking, tasks::Tasks,
 };
 use crate::{
     MAX_NAME,
@@ -19,6 +19,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, OnceLock, RwLock},
+    time::Duration,
 };
 
 /// Builds a [`Host`].
@@ -37,6 +38,7 @@ pub struct HostBuilder {
     client_servers: InstanceLimit,
     tap: Option<Arc<dyn Tap>>,
     store: Option<Store>,
+    task_ttl: Duration,
 }
 
 impl HostBuilder {
@@ -55,6 +57,7 @@ impl HostBuilder {
             client_servers: InstanceLimit::default(),
             tap: None,
             store: None,
+            task_ttl: Duration::from_secs(3600),
         }
     }
 
@@ -135,10 +138,17 @@ impl HostBuilder {
         self
     }
 
-    /// Sets where tasks of callers of 2025-11-25 are recorded, for their lists and cancellations. Default: in memory, so other
-    /// processes do not list them.
+    /// Sets where tasks are recorded: those of callers of 2025-11-25, for their lists and cancellations, and calls that the host
+    /// runs as tasks ([`Upstream::task_after`]). Default: in memory, so other processes do not know them.
     pub fn store(mut self, store: Store) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Sets how long a call may take that the host runs as a task ([`Upstream::task_after`]), and how long its result is kept
+    /// from its creation. Callers of 2025-11-25 may wish for another time. Default: 1 h; at most 24 h.
+    pub fn task_ttl(mut self, ttl: Duration) -> Self {
+        self.task_ttl = ttl;
         self
     }
 
@@ -174,8 +184,10 @@ impl HostBuilder {
             telemetry: self.telemetry,
             task_ids: TaskIds::default(),
             account_pages: OnceLock::new(),
+            hosted_tasks: HostedTasks::new(self.task_ttl, self.store.is_some()),
             task_records: TaskRecords::new(self.store.unwrap_or_else(Store::memory)),
             held_results: HeldResults::default(),
+            this: inner.clone(),
             asking: Asking::default(),
             sessions: Mutex::default(),
             tasks,

@@ -24,6 +24,10 @@ pub(super) struct CallRecord<'a> {
     routed: Option<Routed>,
 }
 
+/// What is recorded of a call that goes on after its round.
+#[derive(Default)]
+pub(super) struct RecordedCall(Option<(Instant, Routed)>);
+
 /// What is known when the call has a route.
 struct Routed {
     metrics: Arc<UpstreamMetrics>,
@@ -37,6 +41,25 @@ struct Routed {
 impl<'a> CallRecord<'a> {
     pub(super) fn new(telemetry: &'a Telemetry) -> Self {
         Self { telemetry, started: Instant::now(), routed: None }
+    }
+
+    /// Continues a record.
+    pub(super) fn continued(telemetry: &'a Telemetry, recorded: RecordedCall) -> Self {
+        let mut record = Self::new(telemetry);
+        record.take_back(recorded);
+        record
+    }
+
+    /// Returns what was recorded. Somebody else records the end.
+    pub(super) fn hand_over(&mut self) -> RecordedCall {
+        RecordedCall(self.routed.take().map(|routed| (self.started, routed)))
+    }
+
+    /// Takes back what was handed over.
+    pub(super) fn take_back(&mut self, recorded: RecordedCall) {
+        if let Some((started, routed)) = recorded.0 {
+            (self.started, self.routed) = (started, Some(routed));
+        }
     }
 
     /// Records the server of the call.

@@ -12,6 +12,11 @@ mod caller_gate;
 mod completion;
 mod custom;
 mod held_results;
+mod hosted_records;
+mod hosted_requests;
+mod hosted_run;
+mod hosted_start;
+mod hosted_tasks;
 mod inspect;
 mod inspect_policy;
 mod instance_events;
@@ -19,6 +24,7 @@ mod lists;
 mod meta_tools;
 mod pending_servers;
 mod result;
+mod round_state;
 mod route;
 mod route_call;
 mod router;
@@ -62,10 +68,11 @@ use bowline_types::{
     ServerTaskRequests, ServerTasksCapability, TASKS_EXTENSION, ToolTaskRequests, ToolsCapability,
 };
 use held_results::HeldResults;
+use hosted_tasks::HostedTasks;
 use router::Router;
 use std::{
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
     time::Duration,
 };
 use task_ids::TaskIds;
@@ -118,6 +125,9 @@ struct Inner {
     account_pages: OnceLock<Arc<dyn AccountPages>>,
     task_records: TaskRecords,
     held_results: HeldResults,
+    hosted_tasks: HostedTasks,
+    /// The host itself, for calls that go on after their round.
+    this: Weak<Self>,
     asking: Asking,
     /// One per open session, for the metrics.
     sessions: Mutex<Vec<ActiveSession>>,
@@ -257,8 +267,9 @@ impl Host {
         }
     }
 
-    /// Shuts down all servers, and cancels calls that wait for an answer.
+    /// Shuts down all servers, and cancels calls that wait for an answer. Calls that run as tasks of the host end as failed.
     pub async fn close(&self) {
+        self.inner.hosted_tasks.stop().await;
         self.inner.tasks.abort_all();
         self.inner.parked_calls.clear();
         let members = self.inner.router.drain_retired();
@@ -302,6 +313,7 @@ impl Inner {
                 }
             }
         });
+        HostedTasks::keep(self, &self.tasks);
         let servers_changed = Arc::clone(&self.announcements.servers_changed);
         let router = Arc::downgrade(&self.router);
         self.tasks.spawn(subscriptions::run(router, servers_changed, subscriptions));

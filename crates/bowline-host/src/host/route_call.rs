@@ -6,9 +6,11 @@ use super::{
     asker::{Answerer, CallerView, with_origin},
     call_record::CallRecord,
     caller_gate::{self, CallerGate},
+    hosted_start::{RunningCall, first_reply},
     meta_tools::Resolved,
     pending_servers::Approval,
     result,
+    round_state::{RoundState, ask},
     route::{Route, Subject},
     task_calls::{tasks_of_caller, wanted_task},
     url_elicitation::{self, UrlElicitation},
@@ -21,72 +23,24 @@ use crate::{
 use bowline_client::TaskState;
 use bowline_policy::{Ended, Gate, Permit, Refusal, RefusalKind};
 use bowline_proto::{
-    replay::{OpenQuestions, Question, Replay},
+    replay::Question,
     service::{Call, MethodName, Notifier, Outcome, Reply},
 };
 use bowline_search::MetaTool;
 use bowline_server::CallOrigin;
 use bowline_types::{
-    CallToolResult, Id, InputRequest, InputRequests, Meta, Method, RawJson, RawMap, RpcError,
-    TASKS_EXTENSION, error_code,
+    CallToolResult, InputRequest, InputRequests, Meta, Method, RawJson, RawMap, RpcError, TASKS_EXTENSION,
+    error_code,
 };
-use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Instant};
 
 /// How often a call may ask before it fails.
-const MAX_ROUNDS: u32 = 10;
-/// The key of the round state in the replay of a call.
-const ROUND_STATE: &str = "host";
-
-/// State of a call between two rounds. The client carries it, sealed, so only this host can read or forge it.
-#[derive(Debug, Serialize, Deserialize)]
-struct RoundState {
-    completed_rounds: u32,
-    /// Key of the call in `ParkedCalls` if a legacy upstream is waiting for the answer.
-    parked_call: Option<String>,
-    /// The `requestState` of a modern server, which is called again with it.
-    upstream_state: Option<String>,
-    /// The task of a modern server that waits for the answers.
-    upstream_task: Option<String>,
-    /// Keys of the questions of that task that were answered in earlier rounds.
-    answered: Vec<String>,
-    /// What the host has already answered itself.
-    answers: RawMap,
-    /// Keys of the questions that are elicitations.
-    elicitations: Vec<String>,
-    /// The questions are URLs to visit. Their answers are not sent to the server.
-    is_url_elicitation: bool,
-    /// The host asks whether the call is allowed. Nothing was sent to the server.
-    is_consent: bool,
-    /// The [`Route::target`] of the call. A retry must have the same.
-    target: String,
-    /// The connection and id of this round, if somebody watches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    origin: Option<(u64, Id)>,
-}
-
-impl RoundState {
-    fn new(completed_rounds: u32, target: String) -> Self {
-        Self {
-            completed_rounds,
-            parked_call: None,
-            upstream_state: None,
-            upstream_task: None,
-            answered: Vec::new(),
-            answers: RawMap::new(),
-            elicitations: Vec::new(),
-            is_url_elicitation: false,
-            is_consent: false,
-            target,
-            origin: current_call().map(|call| (call.connection, call.id)),
-        }
-    }
-}
+pub(super) const MAX_ROUNDS: u32 = 10;
 
 /// What belongs to a running or parked call.
 pub(super) struct CallContext {
-    route: Route,
-    permit: Option<Permit>,
+    pub(super) route: Route,
+    pub(super) permit: Option<Permit>,
 }
 
 /// What a round begins with.
@@ -129,7 +83,7 @@ impl Inner {
         notifier: Notifier,
         record: &mut CallRecord<'_>,
     ) -> Result<Outcome, RpcError> {
-        let state: Option<RoundState> = call.replay.kept(ROUND_STATE).and_then(|state| state.decode().ok());
+        let state = RoundState::of(call);
         if let (Some(tap), Some((connection, id))) =
             (&self.tap, state.as_ref().and_then(|state| state.origin.clone()))
             && let Some(call) = current_call()
@@ -305,8 +259,25 @@ impl Inner {
     ) -> Result<Outcome, RpcError> {
         // Questions of the followed task that were answered in this and earlier rounds.
         let mut answered: BTreeSet<String> = upstream_call.answered().clone();
+        let mut hosted_at = self.hosted_after(&context.route, call).map(|after| Instant::now() + after);
         loop {
-            let reply = upstream_call.next().await;
+            let (reply, is_slow) = first_reply(&mut upstream_call, hosted_at, call).await;
+            if is_slow {
+                let call = call.clone();
+                let running = RunningCall { call, upstream: upstream_call, context, rounds, answered, reply };
+                let (error, back) = match self.host_call(running, record).await {
+                    Ok(outcome) => return Ok(outcome),
+                    Err(not_hosted) => *not_hosted,
+                };
+                if wanted_task(&back.call)?.is_some() {
+                    return Ok(failed(back.context.permit, error));
+                }
+                tracing::debug!(%error, "a slow call does not become a task");
+                RunningCall { upstream: upstream_call, context, answered, .. } = back;
+                hosted_at = None;
+                continue;
+            }
+            let Some(reply) = reply else { continue };
             let route = &context.route;
             if asks(&reply) {
                 rounds += 1;
@@ -428,7 +399,7 @@ impl Inner {
 
     /// Answers the requests that the host can answer. Returns these answers, the keys of elicitations among the rest, and the
     /// questions for the caller.
-    async fn answer_requests(
+    pub(super) async fn answer_requests(
         &self,
         route: &Route,
         call: &Call,
@@ -465,7 +436,7 @@ impl Inner {
         Ok((answers, elicitations, questions))
     }
 
-    fn upstream_call(
+    pub(super) fn upstream_call(
         &self,
         route: &Route,
         call: &Call,
@@ -518,7 +489,9 @@ impl Inner {
                 TaskWish::Create { ttl: None }
             }
             (ToolTasks::Required, None) => TaskWish::Wait,
-            (ToolTasks::None | ToolTasks::ServerDecides | ToolTasks::Optional, _) => TaskWish::Plain,
+            (ToolTasks::None | ToolTasks::Hosted | ToolTasks::ServerDecides | ToolTasks::Optional, _) => {
+                TaskWish::Plain
+            }
         };
         record.sent(route, &mut meta, params.as_bytes().len());
         let attempt = Attempt {
@@ -530,12 +503,13 @@ impl Inner {
             client_info: call.client.info().cloned(),
             task,
             follow,
+            may_be_hosted: self.hosted_after(route, call).is_some(),
         };
         Ok(UpstreamCall::new(&route.instance, call, notifier.clone(), attempt))
     }
 }
 
-fn asks(reply: &UpstreamReply) -> bool {
+pub(super) fn asks(reply: &UpstreamReply) -> bool {
     matches!(
         reply,
         UpstreamReply::Asks(_)
@@ -546,7 +520,7 @@ fn asks(reply: &UpstreamReply) -> bool {
 }
 
 /// Returns the task that a server created, to follow it.
-fn follow_created(server: &str, created: &RawJson) -> Result<Follow, RpcError> {
+pub(super) fn follow_created(server: &str, created: &RawJson) -> Result<Follow, RpcError> {
     let known = TaskState::from_created(created).map_err(|error| {
         RpcError::internal(format!("the server `{server}` sent an invalid task: {error}"))
     })?;
@@ -568,7 +542,11 @@ fn meta_tool(call: &Call) -> Option<MetaTool> {
 }
 
 /// Returns the parameters of a retry.
-fn retry_params(params: &RawJson, answers: &RawMap, state: Option<&str>) -> Result<RawJson, RpcError> {
+pub(super) fn retry_params(
+    params: &RawJson,
+    answers: &RawMap,
+    state: Option<&str>,
+) -> Result<RawJson, RpcError> {
     let invalid = |error: serde_json::Error| RpcError::internal(error.to_string());
     let mut members = params.members().map_err(invalid)?;
     if !answers.is_empty() {
@@ -587,13 +565,6 @@ fn meta_of(call: &Call) -> Result<Meta, RpcError> {
     Ok(members.into())
 }
 
-/// Returns the outcome that asks the caller.
-fn ask(questions: Vec<Question>, state: &RoundState) -> Result<Outcome, RpcError> {
-    let mut replay = Replay::default();
-    replay.keep(ROUND_STATE, RawJson::of(state).map_err(|error| RpcError::internal(error.to_string()))?);
-    Ok(Outcome::NeedsInput(Box::new(OpenQuestions { questions, replay })))
-}
-
 fn failed(permit: Option<Permit>, error: RpcError) -> Outcome {
     let outcome = Outcome::Failed(error);
     finish(permit, &outcome, 0);
@@ -601,7 +572,7 @@ fn failed(permit: Option<Permit>, error: RpcError) -> Outcome {
 }
 
 /// Writes the end of a call to the audit log.
-fn finish(permit: Option<Permit>, outcome: &Outcome, bytes: usize) {
+pub(super) fn finish(permit: Option<Permit>, outcome: &Outcome, bytes: usize) {
     let Some(permit) = permit else { return };
     let ended = match outcome {
         Outcome::Failed(error) => Ended::Failed { code: error.code, message: error.message.to_string() },

@@ -3,6 +3,7 @@
 use super::{
     Inner, REFUSED,
     asker::CallerView,
+    hosted_requests::HostedRequest,
     route::{Route, Subject},
     task_ids::{TaskRef, digest_of_unknown, unknown_task},
     task_result::ResultRequest,
@@ -99,6 +100,9 @@ impl Inner {
         if reference.is_ended {
             return Ok(());
         }
+        if reference.is_hosted {
+            return self.update_hosted(call, reference, &answers).await;
+        }
         let client = route.instance.client().await?;
         UpstreamTask { inner: self, route, call, client, id: &reference.id }.update(answers).await
     }
@@ -120,7 +124,9 @@ impl Inner {
             }
             state = Some(found);
         }
-        if !reference.is_ended {
+        if reference.is_hosted {
+            self.cancel_hosted(call, reference).await?;
+        } else if !reference.is_ended {
             let client = route.instance.client().await?;
             UpstreamTask { inner: self, route, call, client, id: &reference.id }.cancel().await?;
             if reference.is_legacy {
@@ -145,6 +151,9 @@ impl Inner {
         (reference, route): (&TaskRef, &Route),
         sealed: &str,
     ) -> Result<CallToolResult, RpcError> {
+        if reference.is_hosted {
+            return self.hosted_result(&HostedRequest { call, reference, sealed }, notifier).await;
+        }
         let state = self.task_state(call, (reference, route), sealed, Detail::Status).await?;
         if state.status == TaskStatus::Cancelled {
             return Err(view_2025::cancelled());

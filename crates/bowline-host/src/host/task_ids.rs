@@ -32,6 +32,9 @@ pub(super) struct TaskRef {
     /// Whether the server returned the result at once, so that only the record has it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_ended: bool,
+    /// Whether the host runs it: the server made no task of the call. Then the id is that of the host.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_hosted: bool,
 }
 
 impl TaskRef {
@@ -140,6 +143,7 @@ mod tests {
             id: id.into(),
             is_legacy: false,
             is_ended: false,
+            is_hosted: false,
         };
         let sealed = ids.seal(&client(Some("ada")), &task("t1")).unwrap();
         assert!(sealed.bytes().all(|byte| byte.is_ascii_graphic()), "{sealed}");

@@ -4,7 +4,7 @@ use super::{
     Inner,
     task_calls::{AllowedTask, finish, is_refused},
     task_ids::unknown_task,
-    task_view::shown,
+    task_view::{shown, with_failure},
     upstream_task::Detail,
 };
 use crate::upstream::{Instance, ServerTasks};
@@ -105,6 +105,10 @@ async fn watch_all(inner: &Weak<Inner>, calls: &[(String, Call)]) -> HashMap<Str
     let mut by_server: BTreeMap<u64, (Arc<Instance>, HashMap<String, String>)> = BTreeMap::new();
     for (id, call) in calls {
         let Ok((reference, route, _)) = inner.find_task(call, id).await else { continue };
+        // Its server does not know it.
+        if reference.is_hosted || reference.is_ended {
+            continue;
+        }
         let (_, ids) = by_server
             .entry(route.instance.id)
             .or_insert_with(|| (Arc::clone(&route.instance), HashMap::new()));
@@ -157,7 +161,9 @@ async fn follow(inner: &Weak<Inner>, call: &Call, id: &str, mut watched: Option<
     let mut last: Option<TaskExt> = None;
     loop {
         let Some(strong) = inner.upgrade() else { return };
-        let looked = strong.look_at_task(call, id, Detail::Whole).await;
+        let is_modern = call.client.revision.is_modern();
+        let looked = strong.look_at_task(call, id, Detail::of(call)).await;
+        let looked = looked.map(|task| if is_modern { task } else { with_failure(task) });
         // Waiting must not keep the host alive.
         drop(strong);
         let mut interval = DEFAULT_INTERVAL;
@@ -167,9 +173,12 @@ async fn follow(inner: &Weak<Inner>, call: &Call, id: &str, mut watched: Option<
                     interval = Duration::from_millis(suggested).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
                 }
                 let has_ended = task.status.is_terminal();
-                if last.as_ref() != Some(&task) {
-                    send(task.clone());
-                    last = Some(task);
+                // The interval changes with the age of a task.
+                let mut state = task.clone();
+                state.poll_interval_ms = None;
+                if last.as_ref() != Some(&state) {
+                    send(task);
+                    last = Some(state);
                 }
                 if has_ended {
                     return;

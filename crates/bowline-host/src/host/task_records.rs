@@ -1,9 +1,12 @@
 //! Records of the tasks that callers of 2025-11-25 created: that revision has a list of tasks, results of calls that ended at once,
-//! and cancellations that take effect at once.
+//! and cancellations that take effect at once. Tasks that the host runs itself have records, too.
 //!
-//! Without a configured store they end with the process. Callers of 2026-07-28 need none of them, so their requests use no store.
+//! Without a configured store they end with the process. Requests of callers of 2026-07-28 about tasks of servers use no store.
 
-use super::task_ids::{TaskRef, principal_digest};
+use super::{
+    hosted_records::HostedState,
+    task_ids::{TaskRef, principal_digest},
+};
 use bowline_proto::service::ClientView;
 use bowline_store::{Group, Key, Put, PutError, Store, StoreError};
 use bowline_text::hex;
@@ -14,11 +17,11 @@ use std::time::Duration;
 /// How many tasks one caller may have.
 const MAX_TASKS: u64 = 1000;
 /// The largest result that is kept.
-const MAX_RESULT: usize = 4 << 20;
+pub(super) const MAX_RESULT: usize = 4 << 20;
 /// How often a cancellation is tried again if somebody else changes the record.
-const MAX_CONFLICTS: usize = 5;
+pub(super) const MAX_CONFLICTS: usize = 5;
 /// When to try again if the store is not available.
-const RETRY_AFTER: Duration = Duration::from_secs(2);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// What is known about a task in addition to what its server knows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,24 +34,27 @@ pub(super) struct TaskNote {
     /// The task with its result, if its server returned the result at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ended: Option<TaskExt>,
+    /// The state of a task that the host runs itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hosted: Option<HostedState>,
 }
 
 impl TaskNote {
     pub(super) fn new(task_id: &str) -> Self {
-        Self { task_id: task_id.to_owned(), is_cancelled: false, ended: None }
+        Self { task_id: task_id.to_owned(), is_cancelled: false, ended: None, hosted: None }
     }
 }
 
 /// The records.
 #[derive(Debug)]
-pub(super) struct TaskRecords(Store);
+pub(super) struct TaskRecords(pub(super) Store);
 
 impl TaskRecords {
     pub(super) fn new(store: Store) -> Self {
         Self(store)
     }
 
-    fn group(&self, client: &ClientView) -> Group {
+    pub(super) fn group(&self, client: &ClientView) -> Group {
         self.0.group_of("host-tasks", &hex(&principal_digest(client)))
     }
 
@@ -153,12 +159,12 @@ impl TaskRecords {
     }
 }
 
-fn key(client: &ClientView, task: &TaskRef) -> Result<Key, RpcError> {
+pub(super) fn key(client: &ClientView, task: &TaskRef) -> Result<Key, RpcError> {
     Key::new(format!("host-task/{}", hex(&task.key(client))))
         .map_err(|error| RpcError::internal(error.to_string()))
 }
 
-fn unavailable(error: &StoreError) -> RpcError {
+pub(super) fn unavailable(error: &StoreError) -> RpcError {
     tracing::warn!(%error, "the store of tasks failed");
     RpcError::unavailable("the tasks are not available now; try again", RETRY_AFTER)
 }

@@ -139,12 +139,17 @@ impl Inner {
 }
 
 /// Returns the error of a question that was not answered, which stays open.
-fn unanswered(answer: &Answer) -> Option<RpcError> {
+pub(super) fn unanswered(answer: &Answer) -> Option<RpcError> {
     answer.as_ref().err().filter(|error| is_unanswered(error)).cloned()
 }
 
 /// Puts a question to a caller, as a message that belongs to its task.
-async fn put(notifier: &Notifier, task: &str, revision: Revision, mut request: InputRequest) -> Answer {
+pub(super) async fn put(
+    notifier: &Notifier,
+    task: &str,
+    revision: Revision,
+    mut request: InputRequest,
+) -> Answer {
     let invalid = |error: serde_json::Error| RpcError::internal(error.to_string());
     request.adapt(revision);
     let mut params: RawMap = match request.params() {
@@ -176,18 +181,18 @@ pub(super) fn finished(route: &Route, sealed: &str, json: &RawJson) -> Result<Ca
 pub(super) struct Asking {
     tasks: Mutex<HashSet<String>>,
     /// Notified when one has been asked.
-    ended: Notify,
+    pub(super) ended: Notify,
 }
 
 impl Asking {
     /// Begins to ask, unless somebody does.
-    fn begin(&self, digest: &str) -> Option<AskingGuard<'_>> {
+    pub(super) fn begin(&self, digest: &str) -> Option<AskingGuard<'_>> {
         let is_free = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(digest.to_owned());
         is_free.then(|| AskingGuard { asking: self, digest: digest.to_owned() })
     }
 }
 
-struct AskingGuard<'a> {
+pub(super) struct AskingGuard<'a> {
     asking: &'a Asking,
     digest: String,
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 /// How long the result of a call that ended at once is kept, unless the caller wishes otherwise.
 const ENDED_KEPT: Duration = Duration::from_secs(3600);
 /// The shortest time that it is kept.
-const ENDED_KEPT_AT_LEAST: Duration = Duration::from_secs(15 * 60);
+pub(super) const ENDED_KEPT_AT_LEAST: Duration = Duration::from_secs(15 * 60);
 
 impl Inner {
     /// Passes on a task that a server created, with a sealed id. Returns a digest of the task, too.
@@ -43,6 +43,7 @@ impl Inner {
             id: task.task_id,
             is_legacy: !call.client.revision.is_modern(),
             is_ended: false,
+            is_hosted: false,
         };
         let ttl = capped_ttl(task.ttl_ms);
         task.ttl_ms = Some(ttl);
@@ -88,6 +89,7 @@ impl Inner {
             id: random_id(),
             is_legacy: true,
             is_ended: true,
+            is_hosted: false,
         };
         let sealed = self.task_ids.seal(&call.client, &reference)?;
         let now = rfc3339(SystemTime::now());
@@ -108,8 +110,14 @@ impl Inner {
         sealed: &str,
         detail: Detail,
     ) -> Result<TaskExt, RpcError> {
-        let note =
-            if reference.is_legacy { self.task_records.get(&call.client, reference).await? } else { None };
+        let note = if reference.is_legacy && !reference.is_hosted {
+            self.task_records.get(&call.client, reference).await?
+        } else {
+            None
+        };
+        if reference.is_hosted {
+            return self.hosted_state(call, reference, sealed).await;
+        }
         if reference.is_ended {
             return note.and_then(|note| note.ended).ok_or_else(unknown_task);
         }
@@ -126,7 +134,7 @@ impl Inner {
 }
 
 /// Returns the reply to a call that became a task.
-fn created_reply(call: &Call, mut task: TaskExt) -> Result<Outcome, RpcError> {
+pub(super) fn created_reply(call: &Call, mut task: TaskExt) -> Result<Outcome, RpcError> {
     // Only `tasks/get` says these.
     (task.input_requests, task.result, task.error) = (None, None, None);
     let reply = if call.client.revision.is_modern() {
@@ -150,16 +158,20 @@ pub(super) fn shown(call: &Call, task: TaskExt) -> Result<RawJson, RpcError> {
 
 /// Converts a task to 2025-11-25, where a result that is marked as an error is a failure.
 pub(super) fn to_2025(task: TaskExt) -> TaskV2025 {
+    Task::from(with_failure(task)).into()
+}
+
+/// Marks a task as failed if its result is marked as an error.
+pub(super) fn with_failure(mut task: TaskExt) -> TaskExt {
     let is_error = |result: &RawJson| result.decode::<CallToolResult>().is_ok_and(|result| result.failed());
     let failure = match (&task.result, &task.error) {
         (Some(result), _) if is_error(result) => Some("the tool returned an error".to_owned()),
         (_, Some(error)) => Some(error.message.to_string()),
         _ => None,
     };
-    let mut task = Task::from(task);
     if let Some(failure) = failure {
         task.status = TaskStatus::Failed;
         task.status_message.get_or_insert(failure);
     }
-    task.into()
+    task
 }

@@ -42,6 +42,8 @@ struct State {
     notifier: Notifier,
     /// When the server last sent something for this call.
     last_activity: Instant,
+    /// The last progress.
+    progress: Option<CallNotification>,
     /// How many things pause the timeout because the server is not to blame: its start, its turn, a user who decides.
     pauses: usize,
 }
@@ -50,7 +52,7 @@ impl CallHandle {
     pub(crate) fn new(call: &Call, notifier: Notifier) -> (Self, mpsc::Receiver<PendingQuestion>) {
         let (client, caller) = (Arc::clone(&call.client), call.caller().cloned());
         let (questions, receiver) = mpsc::channel(MAX_QUEUED_QUESTIONS);
-        let state = Mutex::new(State { notifier, last_activity: Instant::now(), pauses: 0 });
+        let state = Mutex::new(State { notifier, last_activity: Instant::now(), progress: None, pauses: 0 });
         (Self(Arc::new(Shared { client, caller, origin: current_call(), questions, state })), receiver)
     }
 
@@ -104,7 +106,16 @@ impl CallHandle {
     /// Forwards progress to the caller.
     pub(crate) fn progress(&self, progress: ProgressParams) {
         let ProgressParams { progress, total, message, .. } = progress;
-        self.emit(CallNotification::Progress { progress, total, message });
+        let progress = CallNotification::Progress { progress, total, message };
+        self.with_state(|state| state.progress = Some(progress.clone()));
+        self.emit(progress);
+    }
+
+    /// Sends the last progress again, to a caller that does not know it.
+    pub(crate) fn repeat_progress(&self) {
+        if let Some(progress) = self.with_state(|state| state.progress.clone()) {
+            self.notifier().emit(progress);
+        }
     }
 
     /// Forwards a log message to the caller, prefixed with the name of the server.

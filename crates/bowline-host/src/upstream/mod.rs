@@ -18,7 +18,7 @@ mod spec;
 mod status;
 mod url_elicitations;
 
-pub(crate) use call_handle::{CallHandle, PendingQuestion};
+pub(crate) use call_handle::{CallHandle, PendingQuestion, TimeoutPause};
 pub(crate) use caller_key::{CallerKey, network};
 pub(crate) use credentials::{Credentials, account_of, user_of_account};
 pub use http_upstream::HttpUpstream;

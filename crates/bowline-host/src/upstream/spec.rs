@@ -28,6 +28,7 @@ pub struct Upstream {
     pub(crate) startup_timeout: Duration,
     pub(crate) timeout: Duration,
     pub(crate) idle_stop: Option<Duration>,
+    pub(crate) task_after: Option<Duration>,
     pub(crate) trusted: bool,
     pub(crate) revision: Option<Revision>,
     pub(crate) allow: Vec<Pattern>,
@@ -58,6 +59,7 @@ impl Upstream {
             startup_timeout: Duration::from_secs(30),
             timeout: Duration::from_secs(60),
             idle_stop: Some(Duration::from_secs(600)),
+            task_after: Some(Duration::from_secs(20)),
             trusted: false,
             revision: None,
             allow: Vec::new(),
@@ -124,6 +126,13 @@ impl Upstream {
     /// Sets after how long without a call it is stopped; `None` for never. Default: 10 min.
     pub fn idle_stop(mut self, limit: Option<Duration>) -> Self {
         self.idle_stop = limit;
+        self
+    }
+
+    /// Sets after how long a call of a tool becomes a task of the host, if its server made no task of it and its caller handles
+    /// tasks; `None` for never. Default: 20 s. A caller of 2025-11-25 that asks for a task gets one at once. Other callers wait.
+    pub fn task_after(mut self, time: Option<Duration>) -> Self {
+        self.task_after = time;
         self
     }
 

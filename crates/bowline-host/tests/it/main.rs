@@ -20,6 +20,7 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod spelling;
+mod task_hosted;
 mod task_listen;
 mod task_matrix;
 mod tasks;

@@ -10,7 +10,7 @@ use bowline_types::{Revision, TaskStatus, TaskSupport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
@@ -37,8 +37,11 @@ fn server() -> ServerHandle {
 }
 
 fn host_of(upstream: ServerHandle, revision: Revision, store: Store) -> (Host, ServerHandle) {
+    host_with(Upstream::from(upstream).revision(revision), store)
+}
+
+fn host_with(upstream: Upstream, store: Store) -> (Host, ServerHandle) {
     let guard = Guard::builder().policy(Policy::new([Rule::allow()])).build();
-    let upstream = Upstream::from(upstream).revision(revision);
     let host = Host::builder().add("far", upstream).guard(guard).store(store).build();
     let gateway = Server::new("gateway").keys(KeyRing::new(Key::new([7; 32])));
     let handle = host.open(gateway).expect("the gateway can be built");
@@ -102,10 +105,15 @@ async fn tasks_of_both_revisions_reach_callers_of_both() {
 
 #[tokio::test]
 async fn the_list_of_tools_says_to_2025_11_25_which_become_tasks() {
-    for (upstream, plain) in
-        [(Revision::V2025_11_25, None), (Revision::V2026_07_28, Some(TaskSupport::Optional))]
-    {
-        let (host, handle) = host(upstream);
+    let after = Some(Duration::from_secs(20));
+    // The host makes tasks itself, unless it is told not to.
+    for (upstream, task_after, plain) in [
+        (Revision::V2025_11_25, None, None),
+        (Revision::V2025_11_25, after, Some(TaskSupport::Optional)),
+        (Revision::V2026_07_28, None, Some(TaskSupport::Optional)),
+    ] {
+        let far = Upstream::from(server()).revision(upstream).task_after(task_after);
+        let (host, handle) = host_with(far, Store::memory());
         for caller in Revision::ALL {
             let client = answering().revisions([caller]).connect(handle.clone()).await.unwrap();
             let support = |tools: &[bowline_types::Tool], name: &str| {
@@ -210,9 +218,42 @@ async fn a_caller_of_2025_11_25_gets_the_messages_of_its_revision() {
     }
 }
 
+/// Waits for the notification that a task has this status.
+async fn told(near: &mut Peer, id: &Value, status: &str) {
+    loop {
+        let notification = near.recv_method("notifications/tasks/status").await.unwrap();
+        let task = &notification["params"];
+        assert_eq!(task["taskId"], id["taskId"], "{notification}");
+        assert!(task.get("result").is_none() && task["ttl"].is_u64(), "{notification}");
+        if task["status"] == status {
+            return;
+        }
+        assert_eq!(task["status"], "working", "{notification}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_of_2025_11_25_is_told_the_status_of_its_tasks() {
+    for upstream in BOTH {
+        let (host, handle) = host(upstream);
+        for (tool, status) in [("quick", "completed"), ("wrong", "failed"), ("asks", "input_required")] {
+            let mut near = caller(&handle, Some("ada")).await;
+            let id = create(&mut near, tool).await;
+            told(&mut near, &id, status).await;
+        }
+        // Cancelled by another session of the caller.
+        let (mut near, mut other) = (caller(&handle, Some("ada")).await, caller(&handle, Some("ada")).await);
+        let id = create(&mut near, "endless").await;
+        other.request("tasks/cancel", id.clone()).await.unwrap();
+        told(&mut near, &id, "cancelled").await;
+        host.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_tool_without_tasks_is_not_called_as_one() {
-    let (host, handle) = host(Revision::V2025_11_25);
+    let far = Upstream::from(server()).revision(Revision::V2025_11_25).task_after(None);
+    let (host, handle) = host_with(far, Store::memory());
     let mut near = caller(&handle, None).await;
     let refused = near.request("tools/call", json!({ "name": "far__plain", "task": {} })).await.unwrap();
     assert_eq!(refused["error"]["code"], -32601, "{refused}");
