@@ -48,7 +48,7 @@ pub struct Applied {
 }
 
 /// The sections that apply at start only.
-const MADE_ONCE: [&str; 6] = ["gateway", "sampling", "audit", "store", "sessions", "inspector"];
+const MADE_ONCE: [&str; 7] = ["gateway", "sampling", "audit", "store", "sessions", "tasks", "inspector"];
 
 /// The present state of the gateway.
 #[derive(Debug, Default)]

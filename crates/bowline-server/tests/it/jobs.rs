@@ -7,7 +7,7 @@ use crate::{
 use bowline_server::{Ctx, Error, Job, JobStatus, Result, Server, ServerHandle, Task, Tasks, Tool};
 use bowline_store::{Bus, Memory, MemoryBus, Reach, Records, Store};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -167,6 +167,54 @@ async fn a_job_is_looked_at_until_it_is_done() {
     let looks = farm.runs().looks;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(farm.runs().looks, looks);
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Sure {
+    sure: bool,
+}
+
+/// Asks before it starts.
+struct Careful(Rendering);
+
+impl Job for Careful {
+    type Arguments = Render;
+    type Output = String;
+
+    async fn start(&self, ctx: Ctx, render: Render) -> Result<String> {
+        let Sure { sure } = ctx.ask("Render it?").await?.accepted()?;
+        if !sure {
+            return Err(Error::tool("not rendered"));
+        }
+        self.0.start(ctx, render).await
+    }
+
+    async fn look(&self, run: &str) -> Result<JobStatus<String>> {
+        self.0.look(run).await
+    }
+
+    async fn cancel(&self, run: &str) -> Result<()> {
+        self.0.cancel(run).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_may_ask_before_it_starts() {
+    let farm = Arc::new(Farm::default());
+    farm.set(Status::Done);
+    for sure in [true, false] {
+        let job = Careful(Rendering { farm: Arc::clone(&farm), every: Duration::from_secs(1) });
+        let server = Server::new("farm").tool(Tool::new("render").job(job)).build().unwrap();
+        let mut peer = peer(&server, None);
+        let id = create(&mut peer, "render").await["taskId"].clone();
+        let asking = until(&mut peer, &id, "input_required").await;
+        let (key, _) = asking["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        let answer = json!({ "action": "accept", "content": { "sure": sure } });
+        peer.modern("tasks/update", json!({ "taskId": id, "inputResponses": { key: answer } })).await;
+        let task = until(&mut peer, &id, "completed").await;
+        assert_eq!(task["result"]["isError"].as_bool().unwrap_or(false), !sure, "{task}");
+        assert_eq!(farm.runs().started.len(), 1, "it is started once, and not at all without consent");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -429,6 +429,42 @@ async fn old_code_does_not_run_new_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn old_processes_finish_old_tasks_and_new_ones_leave_them_alone() {
+    for old_stays in [true, false] {
+        let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
+        let world = Arc::new(World::default());
+        let old = node(shared(memory.clone(), &bus), &world, Task::now().resume(true));
+        let id = create(&mut peer(&old, None), "work").await["taskId"].clone();
+        while world.count("b") == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // The next version is deployed while the task waits.
+        let later = Arc::new(World::default());
+        let new = node(shared(memory.clone(), &bus), &later, Task::now().resume(true).version(2));
+        if !old_stays {
+            old.stop_tasks(Duration::from_secs(1)).await;
+        }
+        let mut peer = peer(&new, None);
+        tokio::time::sleep(Duration::from_secs(700)).await;
+        let task = get(&mut peer, &id).await;
+        if old_stays {
+            assert_eq!(task["result"]["content"][0]["text"], "ABC true", "{task}");
+        } else {
+            // Nobody has its version any more. It ends with its `ttl`.
+            assert_eq!(task["status"], "working", "{task}");
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            let task = get(&mut peer, &id).await;
+            assert_eq!(
+                (&task["status"], &task["error"]["code"]),
+                (&json!("failed"), &json!(-32603)),
+                "{task}"
+            );
+        }
+        assert_eq!(later.count("a") + later.count("c"), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unavailable_store_is_not_an_unknown_task() {
     let (memory, bus) = (Arc::new(Memory::new()), Arc::new(MemoryBus::new()));
     let world = Arc::new(World::default());
