@@ -83,7 +83,8 @@ impl Engine {
             self.submit.push(started.elapsed());
             let step = Key::new(format!("{key}/step/1"))?;
             let started = Instant::now();
-            self.store.records().put(Put::create(step, vec![b'y'; 100], HOUR).under_claim(key, owner.claim)).await?;
+            let put = Put::create(step, vec![b'y'; 100], HOUR).under_claim(key, owner.claim);
+            self.store.records().put(put).await?;
             self.step.push(started.elapsed());
         }
         Ok(())
