@@ -326,7 +326,7 @@ impl ConnectionArguments {
         }
     }
 
-    /// Returns the failure for a missing argument that `bowline {list}` would show.
+    /// Returns the failure for a missing argument. The command `list` shows what can be given.
     pub(crate) fn missing(&self, name: Option<&str>, what: &str, list: &str) -> Failure {
         let command = self.inspect_command(name, list);
         Failure::misused(format!("missing {what}")).advise(format!("run `{command}` to list the {list}"))
