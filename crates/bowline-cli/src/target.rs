@@ -91,6 +91,8 @@ pub(crate) struct Target {
     pub(crate) is_command_line: bool,
     endpoint: Endpoint,
     pub(crate) timeout: Option<Duration>,
+    /// How long the start may take, if not as long as a request.
+    startup_timeout: Option<Duration>,
     revision: Option<Revision>,
     roots: Vec<Root>,
     is_long_lived: bool,
@@ -136,6 +138,7 @@ impl Target {
             is_command_line: false,
             endpoint,
             timeout: None,
+            startup_timeout: None,
             revision: None,
             roots: Vec::new(),
             is_long_lived: false,
@@ -254,11 +257,12 @@ impl Target {
             builder = builder.revisions([revision]);
         }
         if let Some(timeout) = self.timeout {
+            let startup_timeout = self.startup_timeout.unwrap_or(timeout);
             builder = builder
                 .timeout(timeout)
                 .max_total(timeout.max(Duration::from_secs(3600)))
-                .probe_timeout(PROBE_TIMEOUT.min(timeout / 2))
-                .connect_timeout(timeout);
+                .probe_timeout(PROBE_TIMEOUT.min(startup_timeout / 2))
+                .connect_timeout(startup_timeout);
         }
         if !self.roots.is_empty() {
             builder = builder.roots(std::mem::take(&mut self.roots));
@@ -371,7 +375,9 @@ impl ConnectionArguments {
         if !self.roots.is_empty() {
             target.roots = self.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
         }
-        target.timeout = self.timeout.or(target.timeout);
+        if let Some(timeout) = self.timeout {
+            (target.timeout, target.startup_timeout) = (Some(timeout), None);
+        }
         if let Some(account) = &self.account {
             let Some(login) = &mut target.login else {
                 return Err(Failure::misused(format!(
@@ -467,6 +473,7 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
     };
     Ok(Target {
         timeout: Some(entry.settings.request_timeout),
+        startup_timeout: Some(entry.settings.startup_timeout),
         revision: entry.settings.revision,
         roots: entry.settings.roots.iter().map(Root::from).collect(),
         login,

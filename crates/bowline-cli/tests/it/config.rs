@@ -460,3 +460,25 @@ fn files_of_the_program_are_private() {
         assert!(files.iter().any(|file| file.contains(wanted)), "{wanted}: {files:?}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_command_waits_for_a_start_as_long_as_configured() {
+    let place = Place::new();
+    let slow = "[servers.slow]\ncommand = \"sleep\"\nargs = [\"600\"]\nstartup_timeout = \"100ms\"\n";
+    place.put("user/.config/bowline/bowline.toml", slow);
+    place.check(
+        &["tools", "slow"],
+        6,
+        &expect![[r"
+            error: slow: starting the server timed out after 100ms
+        "]],
+    );
+    place.check(
+        &["tools", "slow", "--timeout", "200ms"],
+        6,
+        &expect![[r"
+            error: slow: starting the server timed out after 200ms
+        "]],
+    );
+}

@@ -304,7 +304,9 @@ impl HostedCall {
             UpstreamReply::Complete(json) => {
                 return Ok(ControlFlow::Break(result::outcome(route, &call.method, &json)));
             }
-            UpstreamReply::Failed(error) | UpstreamReply::TimedOut(error) => return Err(error),
+            UpstreamReply::Failed(error)
+            | UpstreamReply::LoginNeeded(error)
+            | UpstreamReply::TimedOut(error) => return Err(error),
             UpstreamReply::UrlElicitationRequired(urls) => {
                 match inner.asker.url_elicitation(route, CallerView::of(call), urls).await {
                     UrlElicitation::Ask(questions) => self.ask(inner, questions, Then::Visit).await?,

@@ -4,7 +4,7 @@
 use super::{Inner, hosted_records::LEASE, task_records::TaskRecords, tasks::Tasks};
 use bowline_proto::caller::user_of;
 use bowline_proto::service::ClientView;
-use bowline_store::{Heard, Key, NodeId};
+use bowline_store::{BusEvent, Key, NodeId};
 use bowline_types::RpcError;
 use futures_util::StreamExt as _;
 use std::{
@@ -141,7 +141,7 @@ impl HostedTasks {
                     heard = hints.next(), if hears => {
                         let Some(inner) = weak.upgrade() else { return };
                         match heard {
-                            Some(Heard::Message(message)) => {
+                            Some(BusEvent::Message(message)) => {
                                 if let Some(key) = TaskRecords::hosted_hint(&message) {
                                     inner.hosted_tasks.signal(key);
                                 }
