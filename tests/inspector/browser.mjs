@@ -1,6 +1,6 @@
 // The browser tests. Usage: node tests/inspector/browser.mjs BINARY [NAME…]
 import assert from "node:assert/strict";
-import { copyFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { environment, folder, freePort, launch, packages, removeFolders, root, run, runAll, shots, start, until, watch } from "./harness.mjs";
 import { access } from "./access.mjs";
@@ -10,6 +10,7 @@ import { hostile } from "./hostile.mjs";
 import { inbox } from "./inbox.mjs";
 import { rules } from "./rules.mjs";
 import { openSite } from "./site.mjs";
+import { withPalette } from "./palette.mjs";
 import { policy } from "./policy.mjs";
 import { tasks } from "./tasks.mjs";
 import { tabs } from "./tabs.mjs";
@@ -122,8 +123,8 @@ await context.close();
 site.close();
 await removeFolders();
 if (process.env.DOCS) {
-  for (const [from, to] of [["both-legs-light-1280", "traffic"], ["explore-result-light-1280", "explore"], ["home-first-light-1280", "home"]]) {
-    copyFileSync(join(shots, `${from}.png`), join(root, `docs/images/inspector-${to}.png`));
+  for (const [from, to] of [["both-legs-light-1280", "traffic"], ["explore-result-light-1280", "explore"], ["home-first-light-1280", "home"], ["task-light-1280", "task"], ["revisions-light-1280", "revisions"], ["rules-changed-light-1280", "definitions"], ["inbox-question-light-1280", "inbox"]]) {
+    writeFileSync(join(root, `docs/images/inspector-${to}.png`), withPalette(readFileSync(join(shots, `${from}.png`))));
     assert.ok(statSync(join(root, `docs/images/inspector-${to}.png`)).size < 150_000);
   }
 }

@@ -10,6 +10,8 @@ const other = resolve(folderOfOther);
 const server = [process.execPath, join(root, "tests/inspector/server.mjs"), "forms"];
 const { version } = JSON.parse(readFileSync(join(other, "package.json"), "utf8"));
 const CONNECTED = 60_000;
+/** How long a page may take to show the messages; one that is too busy is measured as it is then. */
+const SHOWN = 120_000;
 
 /** How to start each one, open it, and show its messages. */
 const candidates = [
@@ -96,31 +98,43 @@ async function scroll(page, selector) {
   }, selector);
 }
 
+/** The value, or `undefined` if the page is too busy to answer. */
+const within = (promise, limit = CONNECTED) => Promise.race([promise.catch(() => undefined), new Promise((resolve) => setTimeout(resolve, limit))]);
+
 async function many(context, candidate) {
   const running = await candidate.start([...server, messages]);
+  try {
+    return await measureMany(context, candidate, running);
+  } finally {
+    await running.stop();
+  }
+}
+
+async function measureMany(context, candidate, running) {
   const page = await context.newPage();
   await page.goto(running.first);
   await page.waitForSelector(candidate.ready, { timeout: CONNECTED });
-  await candidate.connect(page);
-  await candidate.showMessages(page);
+  const begun = Date.now();
+  const isShown = await within(candidate.connect(page).then(() => candidate.showMessages(page)).then(() => true), SHOWN);
+  const shown = isShown ? Date.now() - begun : undefined;
   // It is quiet when the page has not changed for two seconds.
   let before = "";
   await until("the messages are shown", async () => {
     await page.waitForTimeout(2000);
-    const now = await page.evaluate(() => `${document.querySelectorAll("*").length} ${document.body.innerText.length}`);
-    const same = now === before;
+    const now = await within(page.evaluate(() => `${document.querySelectorAll("*").length} ${document.body.innerText.length}`), 20_000);
+    const same = now !== undefined && now === before;
     before = now;
     return same;
   }, CONNECTED).catch(() => console.log(`  ${candidate.name} is still changing after ${CONNECTED / 1000} s`));
   const session = await context.newCDPSession(page);
-  await session.send("Performance.enable");
-  await session.send("HeapProfiler.collectGarbage");
-  const metric = Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value]));
-  const scrolled = await scroll(page, candidate.list);
-  await page.screenshot({ path: join(root, `target/inspector/shots/compare-${candidate.name.replace(/\W+/g, "-")}.png`) });
-  await page.close();
-  await running.stop();
-  return { heap: metric.JSHeapUsedSize, nodes: metric.Nodes, ...scrolled };
+  const measured = await within((async () => {
+    await session.send("Performance.enable");
+    await session.send("HeapProfiler.collectGarbage");
+    return Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value]));
+  })());
+  const scrolled = await within(scroll(page, candidate.list));
+  await within(page.screenshot({ path: join(root, `target/inspector/shots/compare-${candidate.name.replace(/\W+/g, "-")}.png`) }), 20_000);
+  return { shown, heap: measured?.JSHeapUsedSize, nodes: measured?.Nodes, ...scrolled };
 }
 
 const results = [];
@@ -132,8 +146,7 @@ for (const candidate of candidates) {
     await page.goto(running.first);
     await page.waitForSelector(candidate.ready, { timeout: CONNECTED });
     await page.close();
-    const loaded = await load(context, candidate, running.url);
-    await running.stop();
+    const loaded = await load(context, candidate, running.url).finally(() => running.stop());
     results.push({ name: candidate.name, ...loaded, ...(await many(context, candidate)) });
   } catch (error) {
     console.log(`${candidate.name} was not measured: ${error.message}`);
@@ -144,13 +157,15 @@ for (const candidate of candidates) {
 await removeFolders();
 const row = (label, read) => console.log(`${label.padEnd(44)}${results.map((each) => String(read(each)).padStart(18)).join("")}`);
 const ms = (value) => (value === undefined ? "-" : `${Math.round(value)} ms`);
+const or = (value, text) => (value === undefined ? "-" : text(value));
 row("", (each) => each.name);
 row(`first paint (median of ${rounds})`, (each) => ms(each.paint));
 row("usable", (each) => ms(each.usable));
 row("requests", (each) => each.requests);
 row("bytes received", (each) => `${Math.round(each.bytes / 1000)} kB`);
-row(`${messages} messages: heap of the page`, (each) => `${(each.heap / 1e6).toFixed(1)} MB`);
-row("  nodes", (each) => each.nodes);
+row(`${messages} messages: shown after`, (each) => or(each.shown, ms));
+row("  heap of the page", (each) => or(each.heap, (heap) => `${(heap / 1e6).toFixed(1)} MB`));
+row("  nodes", (each) => or(each.nodes, String));
 row("  scroll frame, median", (each) => ms(each.median));
 row("  scroll frame, p95", (each) => ms(each.p95));
 row("  height of the list", (each) => (each.height === undefined ? "-" : `${each.height} px`));
