@@ -118,7 +118,7 @@ function row(server) {
   const number = (/** @type {number | undefined} */ value) => (value === undefined ? "–" : count(value));
   const broken = () => server().state === "failed" || server().state === "invalid" || server().state === "needs_approval";
   const tools = () => server().tools;
-  return h("tbody", { class: () => `hue-${hue(name)}${broken() ? " broken" : ""}` },
+  return h("tbody", { class: () => `hue-${hue(name)}${broken() ? " broken" : ""}${server().login ? " login" : ""}` },
     h("tr", null,
       h("th", { scope: "row" }, h("a", { href: format("server", [name]), class: "server-name" }, h("span", { class: "mark" }), h("span", { class: "ellipsis" }, line(name, 60)))),
       h("td", null, () => stateWord(server().state, server().login)),

@@ -117,7 +117,7 @@ export function question(item, answered) {
         h("div", { class: "actions" }, yes,
           button(asks.kind === "form" || asks.kind === "visit" ? "Decline" : "Deny", "", ready, () => reply({ kind: "decline", scope: scope.peek() })),
           button("Not now", "quiet", ready, () => reply({ kind: "cancel" }))),
-        show(blocked, () => h("div", { class: "callout error", role: "alert" }, icon("alert"), h("div", null, h("b", null, "The browser did not open the page."), " Nothing was answered. Allow pop-ups of this page and press Open page again, or copy the address, visit it, and say so.",
+        show(blocked, () => h("div", { class: "callout error", role: "alert" }, icon("alert"), h("div", { class: "stack" }, h("p", null, h("b", null, "The browser did not open the page."), " Nothing was answered. Allow pop-ups of this page and press Open page again, or copy the address, visit it, and say so."),
           h("div", { class: "actions" }, copyButton(() => (asks.kind === "visit" ? (asks.target.url ?? "") : ""), "Copy the address"), button("I visited it", "", allowable, () => allow({ opened: true })))))),
         show(failure, () => h("p", { class: "error", role: "alert" }, icon("alert"), " ", failure))));
 }

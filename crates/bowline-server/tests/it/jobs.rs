@@ -189,8 +189,8 @@ impl Job for Careful {
         self.0.start(ctx, render).await
     }
 
-    async fn look(&self, run: &str) -> Result<JobStatus<String>> {
-        self.0.look(run).await
+    async fn status(&self, run: &str) -> Result<JobStatus<String>> {
+        self.0.status(run).await
     }
 
     async fn cancel(&self, run: &str) -> Result<()> {
