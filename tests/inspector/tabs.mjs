@@ -84,7 +84,8 @@ export function tabs(world) {
       await first.reload();
       await first.evaluate(() => { location.hash = "#/inbox"; });
       await first.getByLabel("Desktop notifications").check();
-      assert.equal(await first.evaluate(() => localStorage.getItem("bowline.setting.notify")), "on");
+      // The browser is asked first, which takes a moment.
+      await until("the setting is kept", () => first.evaluate(() => localStorage.getItem("bowline.setting.notify") === "on"));
       const [second, third] = [await context.newPage(), await context.newPage()];
       for (const tab of [second, third]) {
         await tab.bringToFront();

@@ -64,7 +64,8 @@ function set(element, name, value) {
     if (!SAFE_LINK.test(String(value))) throw new TypeError(`a link may only lead to a place in the page, got ${name}`);
   }
   if (name === "src" && !SAFE_SOURCE.test(String(value))) throw new TypeError("src may only be data or a blob");
-  if (PROPERTIES.has(name)) {
+  // The value of an option is its text unless the attribute is there, also if it is empty.
+  if (PROPERTIES.has(name) && !(name === "value" && element.tagName === "OPTION")) {
     const target = /** @type {any} */ (element);
     if (name === "value" ? target.value !== value : true) target[name] = value ?? "";
     return;
