@@ -116,9 +116,13 @@ impl Inner {
         let is_modern = call.client.revision.is_modern();
         // The extension acknowledges it also when the task has ended; 2025-11-25 refuses that, and returns the task.
         let mut state: Option<TaskExt> = None;
-        if !is_modern || reference.is_ended {
+        if !is_modern || reference.is_legacy {
             let found = self.task_state(call, (reference, route), sealed, Detail::Status).await?;
-            if found.status.is_terminal() && !is_modern {
+            if found.status.is_terminal() && is_modern {
+                // It stays as it is: a record would say that it was cancelled.
+                return Ok(RawJson::empty_object());
+            }
+            if found.status.is_terminal() {
                 let status = found.status.as_str();
                 return Err(RpcError::invalid_params(format!("the task has ended already: it is {status}")));
             }
