@@ -135,6 +135,7 @@ impl Inner {
             UpstreamTask { inner: self, route, call, client, id: &reference.id }.cancel().await?;
             if reference.is_legacy {
                 self.task_records.cancel(&call.client, reference, sealed).await?;
+                self.asking.tell_cancelled(sealed);
             }
         }
         match state.filter(|_| !is_modern) {
@@ -158,6 +159,7 @@ impl Inner {
         if reference.is_hosted {
             return self.hosted_result(&HostedRequest { call, reference, sealed }, notifier).await;
         }
+        let mut cancellations = self.asking.cancellations();
         let state = self.task_state(call, (reference, route), sealed, Detail::Status).await?;
         if state.status == TaskStatus::Cancelled {
             return Err(view_2025::cancelled());
@@ -169,8 +171,19 @@ impl Inner {
             result.meta = Some(view_2025::related(sealed, result.meta.take()));
             return Ok(result);
         }
-        let (id, digest) = (&*reference.id, &*reference.digest());
-        self.wait_for_task(&ResultRequest { call, notifier, route, sealed, id, digest }).await
+        let request = ResultRequest { call, notifier, route, sealed, id: &reference.id };
+        let is_cancelled = async || {
+            let note = self.task_records.get(&call.client, reference).await?;
+            Ok::<_, RpcError>(note.is_some_and(|note| note.is_cancelled))
+        };
+        // Its server may ignore the cancellation, so nobody waits for it.
+        let cancelled =
+            async { while !cancellations.next(sealed).await && !is_cancelled().await.unwrap_or(false) {} };
+        let waited = tokio::select! {
+            waited = self.wait_for_task(&request) => waited,
+            () = cancelled => return Err(view_2025::cancelled()),
+        };
+        if is_cancelled().await? { Err(view_2025::cancelled()) } else { waited }
     }
 
     /// Finds the task of a sealed id, unless it is not the caller's, or a rule denies its tool by now. The end of the request has to

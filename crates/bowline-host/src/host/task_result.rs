@@ -8,7 +8,10 @@ use super::{
     route::Route,
     upstream_task::UpstreamTask,
 };
-use crate::bridge::{Follow, UpstreamReply, or_cancelled};
+use crate::{
+    bridge::{Follow, UpstreamReply, or_cancelled},
+    upstream::Instance,
+};
 use bowline_proto::{
     replay::{Answer, Question},
     service::{Call, Notifier, Outcome, Reply},
@@ -21,9 +24,21 @@ use bowline_types::{
 use futures_util::future::join_all;
 use std::{
     collections::{BTreeSet, HashSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
-use tokio::sync::Notify;
+use tokio::{
+    sync::{
+        Notify,
+        broadcast::{self, error::RecvError},
+    },
+    time::timeout,
+};
+
+/// How many cancellations those who wait may miss before they look at the record.
+const MAX_MISSED: usize = 64;
+/// How often the record is looked at while a result is waited for, because another process may cancel the task.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(10);
 
 /// A request of a caller for the result of a task.
 pub(super) struct ResultRequest<'a> {
@@ -34,7 +49,6 @@ pub(super) struct ResultRequest<'a> {
     pub(super) sealed: &'a str,
     /// The id at the server.
     pub(super) id: &'a str,
-    pub(super) digest: &'a str,
 }
 
 impl Inner {
@@ -43,7 +57,7 @@ impl Inner {
         &self,
         request: &ResultRequest<'_>,
     ) -> Result<CallToolResult, RpcError> {
-        let ResultRequest { call, notifier, route, sealed, id, digest } = *request;
+        let ResultRequest { call, notifier, route, sealed, id } = *request;
         let mut answered = BTreeSet::new();
         loop {
             let (task_id, answered_before) = (id.to_owned(), answered.clone());
@@ -88,7 +102,7 @@ impl Inner {
             drop(upstream_call);
             // Another request for the same result may be asking already.
             let ended = self.asking.ended.notified();
-            let Some(_asking) = self.asking.begin(digest) else {
+            let Some(_asking) = self.asking.begin(&asking_key(&route.instance, id)) else {
                 ended.await;
                 continue;
             };
@@ -177,29 +191,74 @@ pub(super) fn finished(route: &Route, sealed: &str, json: &RawJson) -> Result<Ca
 
 /// The tasks whose questions are being asked, so that two requests for one result do not ask the same. Other processes are not
 /// known; the first answer counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Asking {
-    tasks: Mutex<HashSet<String>>,
+    tasks: Arc<Mutex<HashSet<String>>>,
     /// Notified when one has been asked.
-    pub(super) ended: Notify,
+    pub(super) ended: Arc<Notify>,
+    /// The ids, as callers know them, of tasks that were cancelled.
+    cancelled: broadcast::Sender<Arc<str>>,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self { tasks: Arc::default(), ended: Arc::default(), cancelled: broadcast::Sender::new(MAX_MISSED) }
+    }
 }
 
 impl Asking {
     /// Begins to ask, unless somebody does.
-    pub(super) fn begin(&self, digest: &str) -> Option<AskingGuard<'_>> {
-        let is_free = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(digest.to_owned());
-        is_free.then(|| AskingGuard { asking: self, digest: digest.to_owned() })
+    pub(super) fn begin(&self, key: &str) -> Option<AskingGuard> {
+        let is_free = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
+        is_free.then(|| AskingGuard { asking: self.clone(), key: key.to_owned() })
+    }
+
+    /// Tells those who wait for a task that it was cancelled.
+    pub(super) fn tell_cancelled(&self, sealed: &str) {
+        // That nobody waits is not an error.
+        let _ = self.cancelled.send(sealed.into());
+    }
+
+    /// Returns the cancellations from now on.
+    pub(super) fn cancellations(&self) -> Cancellations {
+        Cancellations(self.cancelled.subscribe())
     }
 }
 
-pub(super) struct AskingGuard<'a> {
-    asking: &'a Asking,
-    digest: String,
+pub(super) struct AskingGuard {
+    asking: Asking,
+    key: String,
 }
 
-impl Drop for AskingGuard<'_> {
+impl Drop for AskingGuard {
     fn drop(&mut self) {
-        self.asking.tasks.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.digest);
+        self.asking.tasks.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
         self.asking.ended.notify_waiters();
+    }
+}
+
+/// Returns the key of a task at its server. Other instances of the server may use the same id.
+pub(super) fn asking_key(instance: &Instance, id: &str) -> String {
+    format!("{} {id}", instance.id)
+}
+
+/// The cancellations that this process handles.
+pub(super) struct Cancellations(broadcast::Receiver<Arc<str>>);
+
+impl Cancellations {
+    /// Returns true when a task is cancelled, and false when its record has to be looked at, because another process may have
+    /// cancelled it.
+    pub(super) async fn next(&mut self, sealed: &str) -> bool {
+        let heard = async {
+            loop {
+                match self.0.recv().await {
+                    Ok(cancelled) if *cancelled == *sealed => return true,
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(_)) => return false,
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        };
+        timeout(LOOKED_AT_EVERY, heard).await.unwrap_or(false)
     }
 }
