@@ -41,7 +41,7 @@ impl Inner {
             result.next_cursor = Some(Cursor::new(0, last).encode(keys, name));
         }
         let states =
-            stream::iter(notes).map(|(_, note)| async move { self.listed(call, &note.task_id).await });
+            stream::iter(notes).map(|(_, note)| async move { self.listed(call, &note?.task_id).await });
         result.tasks = states.buffered(AT_ONCE).filter_map(std::future::ready).collect().await;
         Ok(result)
     }

@@ -136,21 +136,19 @@ impl TaskRecords {
         Err(RpcError::unavailable("the task is changed by many at once; try again", RETRY_AFTER))
     }
 
-    /// Returns at most `limit` tasks of a caller after a key, with their keys.
+    /// Returns at most `limit` tasks of a caller after a key, with their keys. `None` is a task that cannot be read.
     pub(super) async fn list(
         &self,
         client: &ClientView,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, TaskNote)>, RpcError> {
+    ) -> Result<Vec<(String, Option<TaskNote>)>, RpcError> {
         let after = after.map(Key::new).transpose();
         let after = after.map_err(|error| RpcError::invalid_params(format!("`cursor`: {error}")))?;
         let listed = self.0.records().list(&self.group(client), after.as_ref(), limit).await;
         let listed = listed.map_err(|error| unavailable(&error))?;
         let note = |value: &[u8]| serde_json::from_slice::<TaskNote>(value).ok();
-        let notes =
-            listed.into_iter().filter_map(|row| Some((row.key.as_str().to_owned(), note(&row.value)?)));
-        Ok(notes.collect())
+        Ok(listed.into_iter().map(|row| (row.key.as_str().to_owned(), note(&row.value))).collect())
     }
 
     /// Removes records that have expired.
