@@ -7,6 +7,7 @@ use super::{
     task_records::TaskNote,
     upstream_task::{Detail, UpstreamTask, invalid_task},
 };
+use bowline_client::TaskHandle;
 use bowline_proto::service::{Call, Outcome, Reply};
 use bowline_server::transport::random_id;
 use bowline_text::rfc3339;
@@ -47,24 +48,16 @@ impl Inner {
         };
         let ttl = capped_ttl(task.ttl_ms);
         task.ttl_ms = Some(ttl);
-        let recorded = async {
-            let sealed = self.task_ids.seal(&call.client, &reference)?;
-            if reference.is_legacy {
-                let ttl = Duration::from_millis(ttl).max(ENDED_KEPT_AT_LEAST);
-                self.task_records.add(&call.client, &reference, &TaskNote::new(&sealed), ttl).await?;
-            }
-            Ok(sealed)
-        };
-        task.task_id = match recorded.await {
-            Ok(sealed) => sealed,
-            Err(error) => {
-                // Nobody could ask for its result.
-                if let Some(client) = route.instance.running() {
-                    drop(client.task(reference.id).cancel_on_drop());
-                }
-                return Err(error);
-            }
-        };
+        // If it is not recorded, or the caller has gone, nobody can ask for its result.
+        let running = route.instance.running();
+        let unrecorded = Unrecorded(running.map(|client| client.task(reference.id.clone())));
+        let sealed = self.task_ids.seal(&call.client, &reference)?;
+        if reference.is_legacy {
+            let ttl = Duration::from_millis(ttl).max(ENDED_KEPT_AT_LEAST);
+            self.task_records.add(&call.client, &reference, &TaskNote::new(&sealed), ttl).await?;
+        }
+        unrecorded.is_recorded();
+        task.task_id = sealed;
         Ok((created_reply(call, task)?, reference.digest()))
     }
 
@@ -130,6 +123,21 @@ impl Inner {
             (task.input_requests, task.result, task.error) = (None, None, None);
         }
         Ok(task)
+    }
+}
+
+/// A task of a server that no caller knows yet. It is cancelled when dropped.
+struct Unrecorded(Option<TaskHandle>);
+
+impl Unrecorded {
+    fn is_recorded(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unrecorded {
+    fn drop(&mut self) {
+        drop(self.0.take().map(TaskHandle::cancel_on_drop));
     }
 }
 
