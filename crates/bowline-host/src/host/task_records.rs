@@ -8,16 +8,20 @@ use super::{
     task_ids::{TaskRef, principal_digest},
 };
 use bowline_proto::service::ClientView;
-use bowline_store::{Group, Key, Put, PutError, Store, StoreError};
+use bowline_store::{Group, Key, Put, PutError, Store, StoreError, Version};
 use bowline_text::hex;
 use bowline_types::{RpcError, TaskExt};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How many tasks one caller may have.
 const MAX_TASKS: u64 = 1000;
 /// The largest result that is kept.
 pub(super) const MAX_RESULT: usize = 4 << 20;
+/// How many bytes of results one caller may keep, so that one caller does not fill the store.
+const MAX_KEPT: u64 = 32 << 20;
+/// How often a result is counted again if other results are counted at the same time.
+const MAX_KEPT_CONFLICTS: u32 = 20;
 /// How often a cancellation is tried again if somebody else changes the record.
 pub(super) const MAX_CONFLICTS: usize = 5;
 /// When to try again if the store is not available.
@@ -58,16 +62,76 @@ impl TaskRecords {
         self.0.group_of("host-tasks", &hex(&principal_digest(client)))
     }
 
-    /// Fails if the caller has too many tasks.
+    /// Fails if the caller has too many tasks, or too large results.
     pub(super) async fn check_room(&self, client: &ClientView) -> Result<(), RpcError> {
         let count = self.0.records().count(&self.group(client)).await.map_err(|error| unavailable(&error))?;
-        if count < MAX_TASKS {
-            return Ok(());
+        if count >= MAX_TASKS {
+            let reason = format!(
+                "you have {count} tasks, and at most {MAX_TASKS} are allowed; try again when some have expired"
+            );
+            return Err(RpcError::unavailable(reason, Duration::from_secs(60)));
         }
-        let reason = format!(
-            "you have {count} tasks, and at most {MAX_TASKS} are allowed; try again when some have expired"
-        );
-        Err(RpcError::unavailable(reason, Duration::from_secs(60)))
+        match self.kept(&kept_key(client)?).await?.0.bytes() {
+            bytes if bytes >= MAX_KEPT => Err(too_much_kept(bytes)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what a caller keeps, and the version of that record.
+    async fn kept(&self, key: &Key) -> Result<(Kept, Option<Version>), RpcError> {
+        let found = self.0.records().get(std::slice::from_ref(key)).await;
+        let found = found.map_err(|error| unavailable(&error))?.into_iter().flatten().next();
+        let Some(record) = found else { return Ok((Kept::default(), None)) };
+        let mut kept: Kept = serde_json::from_slice(&record.value).unwrap_or_default();
+        kept.results.retain(|(until, _)| *until > now());
+        Ok((kept, Some(record.version)))
+    }
+
+    /// Counts a result to what its caller keeps, unless that is too much.
+    async fn count_kept(&self, client: &ClientView, bytes: usize, ttl: Duration) -> Result<(), RpcError> {
+        let key = kept_key(client)?;
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let until = now().saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        for attempt in 0..MAX_KEPT_CONFLICTS {
+            let (mut kept, version) = self.kept(&key).await?;
+            // A call that began when there was room has a place, unless many began at once.
+            let total = kept.bytes().saturating_add(bytes);
+            if total > MAX_KEPT + MAX_RESULT as u64 {
+                return Err(too_much_kept(total));
+            }
+            kept.results.push((until, bytes));
+            let value = serde_json::to_vec(&kept).map_err(|error| RpcError::internal(error.to_string()))?;
+            let put = match version {
+                Some(version) => Put::update(key.clone(), value, version).ttl(super::task_ids::KEYS_KEPT),
+                None => Put::create(key.clone(), value, super::task_ids::KEYS_KEPT),
+            };
+            match self.0.records().put(put).await {
+                Ok(_) => return Ok(()),
+                Err(PutError::Conflict) => {}
+                Err(PutError::Store(error)) => return Err(unavailable(&error)),
+                Err(error) => return Err(RpcError::internal(error.to_string())),
+            }
+            tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
+        }
+        Err(RpcError::unavailable("many calls of yours end at once; try again", RETRY_AFTER))
+    }
+
+    /// Adds a task of a caller that has ended, with its result.
+    pub(super) async fn add_ended(
+        &self,
+        client: &ClientView,
+        task: &TaskRef,
+        note: &TaskNote,
+        ttl: Duration,
+    ) -> Result<(), RpcError> {
+        let bytes = note.ended.as_ref().and_then(|task| Some(task.result.as_ref()?.as_bytes().len()));
+        self.add(client, task, note, ttl).await?;
+        let counted = self.count_kept(client, bytes.unwrap_or_default(), ttl).await;
+        if counted.is_err() {
+            // It is not counted, so it must not stay.
+            let _ = self.0.records().remove(&[key(client, task)?]).await;
+        }
+        counted
     }
 
     /// Adds a task of a caller.
@@ -81,8 +145,7 @@ impl TaskRecords {
         let value = serde_json::to_vec(note).map_err(|error| RpcError::internal(error.to_string()))?;
         if value.len() > MAX_RESULT {
             return Err(RpcError::internal(format!(
-                "the result of `{}` is too large for a task: {} bytes, and at most {MAX_RESULT} are kept; call it without `task`",
-                task.tool,
+                "the result is too large for a task: {} bytes, and at most {MAX_RESULT} are kept",
                 value.len()
             )));
         }
@@ -160,6 +223,37 @@ impl TaskRecords {
 pub(super) fn key(client: &ClientView, task: &TaskRef) -> Result<Key, RpcError> {
     Key::new(format!("host-task/{}", hex(&task.key(client))))
         .map_err(|error| RpcError::internal(error.to_string()))
+}
+
+/// The results that a caller keeps.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    /// The time at which each expires, in milliseconds since 1970, and its size.
+    results: Vec<(u64, u64)>,
+}
+
+impl Kept {
+    fn bytes(&self) -> u64 {
+        self.results.iter().fold(0, |total, (_, bytes)| total.saturating_add(*bytes))
+    }
+}
+
+fn kept_key(client: &ClientView) -> Result<Key, RpcError> {
+    Key::new(format!("host-tasks-kept/{}", hex(&principal_digest(client))))
+        .map_err(|error| RpcError::internal(error.to_string()))
+}
+
+/// Returns the time in milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn too_much_kept(bytes: u64) -> RpcError {
+    let reason = format!(
+        "the results of your tasks have {bytes} bytes, and at most {MAX_KEPT} are kept; try again when some have expired, or call without `task`"
+    );
+    RpcError::unavailable(reason, Duration::from_secs(60))
 }
 
 pub(super) fn unavailable(error: &StoreError) -> RpcError {

@@ -91,7 +91,16 @@ impl Inner {
         task.ttl_ms = u64::try_from(ttl.as_millis()).ok();
         task.result = Some(RawJson::of(&result).map_err(|error| RpcError::internal(error.to_string()))?);
         let note = TaskNote { ended: Some(task.clone()), ..TaskNote::new(&sealed) };
-        self.task_records.add(&call.client, &reference, &note, ttl).await?;
+        let kept = self.task_records.add_ended(&call.client, &reference, &note, ttl).await;
+        kept.map_err(|error| {
+            let RpcError { message, .. } = &error;
+            let reason = format!(
+                "the tool `{}` has run, but its result is lost, because it cannot be kept for a task: {message}; call it without `task` if it may run again",
+                reference.tool
+            );
+            // No advice when to try again: the tool would run again.
+            RpcError::internal(reason)
+        })?;
         created_reply(call, task)
     }
 
