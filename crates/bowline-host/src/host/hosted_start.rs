@@ -9,7 +9,7 @@ use super::{
     route::Route,
     route_call::{CallContext, asks, finish},
     task_calls::{tasks_of_caller, wanted_task},
-    task_ids::{KEYS_KEPT, TaskRef},
+    task_ids::{Creation, KEYS_KEPT, TaskRef},
     task_records::key as record_key,
     task_view::created_reply,
 };
@@ -147,6 +147,7 @@ impl Inner {
             is_legacy: !client.revision.is_modern(),
             is_ended: false,
             is_hosted: true,
+            creation: Creation::by(client),
         };
         let sealed = self.task_ids.seal(client, &reference)?;
         self.task_records.check_room(client).await?;

@@ -6,7 +6,7 @@ use bowline_proto::{
 };
 use bowline_server::transport::random_id;
 use bowline_text::hex;
-use bowline_types::RpcError;
+use bowline_types::{ClientCapabilities, ElicitParams, InputRequest, RpcError};
 use serde::{Deserialize, Serialize};
 use std::{sync::OnceLock, time::Duration};
 
@@ -35,6 +35,62 @@ pub(super) struct TaskRef {
     /// Whether the host runs it: the server made no task of the call. Then the id is that of the host.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_hosted: bool,
+    #[serde(default)]
+    pub(super) creation: Creation,
+}
+
+/// What is known of the call that created a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Creation {
+    /// A random number. A server that was started again, or one for each client, may use an id more than once.
+    #[serde(default)]
+    number: u64,
+    /// What the client that created it could answer.
+    #[serde(default)]
+    pub(super) abilities: Abilities,
+}
+
+impl Creation {
+    pub(super) fn by(client: &ClientView) -> Self {
+        let mut number = [0; 8];
+        number.copy_from_slice(&digest(&[random_id().as_bytes()])[..8]);
+        Self { number: u64::from_le_bytes(number), abilities: Abilities::of(client.capabilities()) }
+    }
+}
+
+/// The questions of servers that a client can answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Abilities(u8);
+
+impl Abilities {
+    const FORM: u8 = 1;
+    const URL: u8 = 1 << 1;
+    const SAMPLING: u8 = 1 << 2;
+    const SAMPLING_WITH_TOOLS: u8 = 1 << 3;
+    const ROOTS: u8 = 1 << 4;
+
+    pub(super) fn of(declared: &ClientCapabilities) -> Self {
+        let abilities = [
+            (Self::FORM, declared.has_form_elicitation()),
+            (Self::URL, declared.has_url_elicitation()),
+            (Self::SAMPLING, declared.sampling.is_some()),
+            (Self::SAMPLING_WITH_TOOLS, declared.has_sampling_tools()),
+            (Self::ROOTS, declared.roots.is_some()),
+        ];
+        Self(abilities.iter().filter(|(_, has)| *has).fold(0, |all, (ability, _)| all | ability))
+    }
+
+    pub(super) fn can_answer(self, request: &InputRequest) -> bool {
+        let needed = match request {
+            InputRequest::Elicit(ElicitParams::Form(_)) => Self::FORM,
+            InputRequest::Elicit(ElicitParams::Url(_)) => Self::URL,
+            InputRequest::CreateMessage(params) if params.tools.is_some() => Self::SAMPLING_WITH_TOOLS,
+            InputRequest::CreateMessage(_) => Self::SAMPLING,
+            InputRequest::ListRoots => Self::ROOTS,
+        };
+        self.0 & needed != 0
+    }
 }
 
 impl TaskRef {
@@ -45,8 +101,8 @@ impl TaskRef {
 
     /// Returns the name of the record of the task.
     pub(super) fn key(&self, client: &ClientView) -> [u8; 32] {
-        let principal = principal_digest(client);
-        digest(&[b"bowline task record", &principal, self.server.as_bytes(), self.id.as_bytes()])
+        let (principal, number) = (principal_digest(client), self.creation.number.to_le_bytes());
+        digest(&[b"bowline task record", &principal, self.server.as_bytes(), self.id.as_bytes(), &number])
     }
 }
 
@@ -144,6 +200,7 @@ mod tests {
             is_legacy: false,
             is_ended: false,
             is_hosted: false,
+            creation: Creation::default(),
         };
         let sealed = ids.seal(&client(Some("ada")), &task("t1")).unwrap();
         assert!(sealed.bytes().all(|byte| byte.is_ascii_graphic()), "{sealed}");

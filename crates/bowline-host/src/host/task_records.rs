@@ -151,8 +151,7 @@ impl TaskRecords {
         }
         let put = Put::create(key(client, task)?, value, ttl).group(self.group(client));
         match self.0.records().put(put).await {
-            // A server that uses an id twice has one task.
-            Ok(_) | Err(PutError::Conflict) => Ok(()),
+            Ok(_) => Ok(()),
             Err(PutError::Store(error)) => Err(unavailable(&error)),
             Err(error) => Err(RpcError::internal(error.to_string())),
         }

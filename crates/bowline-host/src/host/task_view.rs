@@ -3,7 +3,7 @@
 use super::{
     Inner, REFUSED,
     route::Route,
-    task_ids::{KEYS_KEPT, TaskRef, capped_ttl, unknown_task},
+    task_ids::{Creation, KEYS_KEPT, TaskRef, capped_ttl, unknown_task},
     task_records::TaskNote,
     upstream_task::{Detail, UpstreamTask, invalid_task},
 };
@@ -45,6 +45,7 @@ impl Inner {
             is_legacy: !call.client.revision.is_modern(),
             is_ended: false,
             is_hosted: false,
+            creation: Creation::by(&call.client),
         };
         let ttl = capped_ttl(task.ttl_ms);
         task.ttl_ms = Some(ttl);
@@ -83,6 +84,7 @@ impl Inner {
             is_legacy: true,
             is_ended: true,
             is_hosted: false,
+            creation: Creation::by(&call.client),
         };
         let sealed = self.task_ids.seal(&call.client, &reference)?;
         let now = rfc3339(SystemTime::now());
