@@ -29,6 +29,7 @@ mod route;
 mod route_call;
 mod router;
 mod subscriptions;
+mod task_answers;
 mod task_calls;
 mod task_ids;
 mod task_list;

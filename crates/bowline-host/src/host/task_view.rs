@@ -127,7 +127,7 @@ impl Inner {
         }
         let client = route.instance.client().await?;
         let task = UpstreamTask { inner: self, route, call, client, id: &reference.id };
-        let mut task = task.get(sealed, detail).await?;
+        let mut task = task.get(sealed, detail, reference.creation.abilities).await?;
         if note.is_some_and(|note| note.is_cancelled) {
             // Its server may have completed it nevertheless.
             task.status = TaskStatus::Cancelled;

@@ -2,14 +2,20 @@
 
 use super::{
     Inner,
-    asker::{Answerer, CallerView, with_origin},
+    asker::{Answerer, Asker, CallerView, with_origin},
     call_record::CallRecord,
     held_results::HeldKey,
     result,
     route::Route,
-    task_ids::{capped_ttl, unknown_task},
+    task_answers::HostAnswers,
+    task_ids::{Abilities, capped_ttl, unknown_task},
+    task_result::asking_key,
 };
-use crate::bridge::{Follow, for_caller, or_cancelled};
+use crate::{
+    bridge::{Follow, for_caller, or_cancelled},
+    tap::{current_call, within},
+    upstream::Instance,
+};
 use bowline_client::{Client, RelayWith, Relayed};
 use bowline_proto::{
     caller::user_of,
@@ -19,7 +25,7 @@ use bowline_types::{
     Adapt as _, InputRequest, InputRequests, Method, RawJson, RawMap, RpcError, TASKS_EXTENSION, Task,
     TaskExt, TaskStatus, TaskV2025, UpdateTaskParams, error_code, meta::key,
 };
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// How much of a task is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,28 +72,8 @@ impl UpstreamTask<'_> {
 
     /// Sends a request about the task. The inner error is the one that the server answered with.
     async fn send(&self, method: Method, params: RawJson) -> Result<Result<RawJson, RpcError>, RpcError> {
-        let instance = &self.route.instance;
-        let mut capabilities = self.inner.asker.capabilities(instance, &self.call.client);
-        capabilities.extensions.insert(TASKS_EXTENSION, RawJson::empty_object());
-        let mut with = RelayWith::default();
-        with.capabilities = Some(capabilities);
-        with.client_info = self.call.client.info().cloned();
-        with.timeout = Some(instance.spec.timeout);
-        let relayed = self.client.relay(method, params, with).await;
-        instance.count(relayed.is_err());
-        match relayed {
-            Ok(Relayed::Complete(result)) => Ok(Ok(result)),
-            Ok(Relayed::InputRequired { .. } | Relayed::Task(_)) => {
-                Err(RpcError::internal(format!("the server `{}` sent an invalid result", instance.name)))
-            }
-            Err(error) => {
-                if let Some(error) = error.as_rpc() {
-                    return Ok(Err(error.clone()));
-                }
-                let reason = instance.describe_error(&error);
-                Err(RpcError::internal(format!("the server `{}`: {reason}", instance.name)))
-            }
-        }
+        let (asker, instance) = (&self.inner.asker, &self.route.instance);
+        send(asker, instance, self.call, &self.client, method, params).await
     }
 
     /// Answers questions of the task.
@@ -124,14 +110,26 @@ impl UpstreamTask<'_> {
     }
 
     /// Gets the state of the task as the caller may see it, under the id that the caller knows.
-    pub(super) async fn get(&self, sealed: &str, detail: Detail) -> Result<TaskExt, RpcError> {
+    /// `creator` is what the client that created it could answer.
+    pub(super) async fn get(
+        &self,
+        sealed: &str,
+        detail: Detail,
+        creator: Abilities,
+    ) -> Result<TaskExt, RpcError> {
         let got = self.relay(Method::GetTask, task_params(self.id)).await?;
         let mut task = if self.is_2025() {
             self.complete(&got, detail).await?
         } else {
             let mut task: TaskExt = got.decode().map_err(|error| self.invalid(&error))?;
             if let Some(requests) = task.input_requests.take().filter(|_| detail == Detail::Whole) {
-                task.input_requests = Some(self.questions(&requests).await?);
+                let (shown, is_left) = self.questions(&requests, creator).await?;
+                if shown.is_empty() && !is_left && !requests.is_empty() {
+                    // The host answers all of them.
+                    task.status = TaskStatus::Working;
+                } else {
+                    task.input_requests = Some(shown);
+                }
             }
             task
         };
@@ -209,10 +207,20 @@ impl UpstreamTask<'_> {
         Ok(questions)
     }
 
-    /// Returns the questions that the caller answers. An elicitation that it cannot or may not see counts as cancelled.
-    async fn questions(&self, requests: &InputRequests) -> Result<InputRequests, RpcError> {
+    /// Returns the questions that the caller answers, and whether there are others that the client which created the task answers.
+    ///
+    /// The host begins to answer its own. An elicitation that nobody can or may answer counts as cancelled, and any other such
+    /// request ends the task.
+    async fn questions(
+        &self,
+        requests: &InputRequests,
+        creator: Abilities,
+    ) -> Result<(InputRequests, bool), RpcError> {
         let instance = &self.route.instance;
-        let (mut shown, mut cancelled) = (InputRequests::default(), RawMap::new());
+        let reader = Abilities::of(self.call.client.capabilities());
+        let (mut shown, mut of_host, mut cancelled) =
+            (InputRequests::default(), InputRequests::default(), RawMap::new());
+        let mut is_left = false;
         for (key, request) in requests {
             let error = match self.inner.asker.answerer(instance, CallerView::of(self.call), request) {
                 Answerer::Caller => {
@@ -222,18 +230,61 @@ impl UpstreamTask<'_> {
                     shown.insert(key, request);
                     continue;
                 }
-                Answerer::Host => RpcError::internal("the caller of the task cannot answer"),
+                // This client only looks at a task that another client of the same user created.
+                Answerer::Host | Answerer::Nobody(_)
+                    if creator.can_answer(request) && !reader.can_answer(request) =>
+                {
+                    is_left = true;
+                    continue;
+                }
+                Answerer::Host => {
+                    of_host.insert(key, request.clone());
+                    continue;
+                }
                 Answerer::Nobody(error) => error,
             };
-            tracing::debug!(server = &*instance.name, %error, "a question of a task is not passed on");
-            if matches!(request, InputRequest::Elicit(_)) {
-                cancelled.insert(key, or_cancelled(error)?);
+            if !matches!(request, InputRequest::Elicit(_)) {
+                let (server, method) = (&*instance.name, request.method().as_str());
+                tracing::warn!(server, method, %error, "a request of a task cannot be answered, so the task is cancelled");
+                self.cancel().await?;
+                return Ok((InputRequests::default(), false));
             }
+            tracing::debug!(server = &*instance.name, %error, "a question of a task is not passed on");
+            cancelled.insert(key, or_cancelled(error)?);
         }
         if !cancelled.is_empty() {
             self.update(cancelled).await?;
         }
-        Ok(shown)
+        if !of_host.is_empty() {
+            self.answer_by_host(of_host);
+        }
+        Ok((shown, is_left))
+    }
+
+    /// Begins to answer questions in the background, because a user or a model may take long. Whoever asks for the state of the
+    /// task does not wait.
+    fn answer_by_host(&self, questions: InputRequests) {
+        let Self { inner, route, call, client, id } = self;
+        // If somebody answers already, the next request for the state finds what is left.
+        let Some(asking) = inner.asking.begin(&asking_key(&route.instance, id)) else { return };
+        let answers = HostAnswers {
+            asker: Arc::clone(&inner.asker),
+            instance: Arc::clone(&route.instance),
+            call: Call::clone(call),
+            client: client.clone(),
+            id: (*id).to_owned(),
+        };
+        let answering = async move {
+            let _asking = asking;
+            if let Err(error) = answers.answer(questions).await {
+                let server = &*answers.instance.name;
+                tracing::warn!(server, %error, "the questions of a task were not answered");
+            }
+        };
+        match current_call() {
+            Some(origin) => inner.tasks.spawn(within(origin, answering)),
+            None => inner.tasks.spawn(answering),
+        }
     }
 
     fn invalid(&self, error: &serde_json::Error) -> RpcError {
@@ -246,6 +297,38 @@ pub(super) fn invalid_task(server: &str, error: &serde_json::Error) -> RpcError 
     RpcError::internal(format!("the server `{server}` sent an invalid task: {error}"))
 }
 
-fn task_params(id: &str) -> RawJson {
+/// Sends a request about a task. The inner error is the one that the server answered with.
+pub(super) async fn send(
+    asker: &Asker,
+    instance: &Instance,
+    call: &Call,
+    client: &Client,
+    method: Method,
+    params: RawJson,
+) -> Result<Result<RawJson, RpcError>, RpcError> {
+    let mut capabilities = asker.capabilities(instance, &call.client);
+    capabilities.extensions.insert(TASKS_EXTENSION, RawJson::empty_object());
+    let mut with = RelayWith::default();
+    with.capabilities = Some(capabilities);
+    with.client_info = call.client.info().cloned();
+    with.timeout = Some(instance.spec.timeout);
+    let relayed = client.relay(method, params, with).await;
+    instance.count(relayed.is_err());
+    match relayed {
+        Ok(Relayed::Complete(result)) => Ok(Ok(result)),
+        Ok(Relayed::InputRequired { .. } | Relayed::Task(_)) => {
+            Err(RpcError::internal(format!("the server `{}` sent an invalid result", instance.name)))
+        }
+        Err(error) => {
+            if let Some(error) = error.as_rpc() {
+                return Ok(Err(error.clone()));
+            }
+            let reason = instance.describe_error(&error);
+            Err(RpcError::internal(format!("the server `{}`: {reason}", instance.name)))
+        }
+    }
+}
+
+pub(super) fn task_params(id: &str) -> RawJson {
     serde_json::json!({ "taskId": id }).into()
 }
