@@ -199,7 +199,7 @@ async fn a_user_connects_an_account_during_a_call() {
     let stored = std::fs::read_dir(place.folder.path().join("credentials")).unwrap();
     for file in stored {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap_or_default();
-        assert!(!text.contains(&format!("{}/mcp", place.url)), "{text}");
+        assert!(!text.contains(&place.url), "{text}");
     }
     place.gateway.close().await;
 }
