@@ -9,7 +9,7 @@ use bowline_inspector::{
 use bowline_server::BoxFuture;
 use http::StatusCode;
 use serde_json::json;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Finds a bad response on a connection of its own.
 struct Finds;
@@ -68,7 +68,8 @@ async fn checks_that_panic_have_failed() {
     site.inspector.set_checker(Arc::new(Panics));
     assert_eq!(site.act(json!({"action":"run_checks","server":"demo"})).await.0, StatusCode::OK);
     let query = json!({"query":"checks","server":"demo"});
-    let view = site.until(query, |view| view["state"] != "running").await;
+    let ended = site.until(query, |view| view["state"] != "running");
+    let view = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the checks end");
     assert_eq!(view["state"], "failed", "{view}");
     assert!(view["problem"]["text"].as_str().unwrap().contains("panicked"), "{view}");
 }
