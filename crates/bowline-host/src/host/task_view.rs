@@ -57,7 +57,7 @@ impl Inner {
             let ttl = Duration::from_millis(ttl).max(ENDED_KEPT_AT_LEAST);
             self.task_records.add(&call.client, &reference, &TaskNote::new(&sealed), ttl).await?;
         }
-        unrecorded.is_recorded();
+        unrecorded.recorded();
         task.task_id = sealed;
         Ok((created_reply(call, task)?, reference.digest()))
     }
@@ -141,7 +141,7 @@ impl Inner {
 struct Unrecorded(Option<TaskHandle>);
 
 impl Unrecorded {
-    fn is_recorded(mut self) {
+    fn recorded(mut self) {
         self.0 = None;
     }
 }
