@@ -150,7 +150,7 @@ async fn sweep(line: Line, first: u64, step: u64) -> Tally {
         }
         // The last bytes of a reply may still be under way when its message is there.
         let cut = site.proxy.triggered() > triggered
-            || within(Duration::from_millis(20), site.proxy.wait_until_triggered(triggered + 1))
+            || within(Duration::from_millis(200), site.proxy.wait_until_triggered(triggered + 1))
                 .await
                 .is_some();
         let mut wrong = |what: String| tally.wrong.push(format!("{line} at byte {at}: {what}"));
