@@ -380,6 +380,20 @@ impl HostedCall {
         Ok(())
     }
 
+    /// Notes that somebody else ended the task: its caller cancelled it, or it was taken for dead.
+    pub(super) fn was_ended(self) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        // Dropped, it counts as cancelled.
+        drop(CallRecord::continued(&inner.telemetry, self.recorded));
+        let caller = CallerView::of(&self.running.call).describe();
+        inner.asker.guard.log_task_request(
+            &caller,
+            Method::CallTool.as_str(),
+            Some(self.digest),
+            "cancelled",
+        );
+    }
+
     /// Records the end.
     pub(super) async fn end(self, ending: Ending, outcome: Option<Outcome>) {
         let Some(inner) = self.inner.upgrade() else { return };

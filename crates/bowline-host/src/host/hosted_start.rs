@@ -130,8 +130,9 @@ async fn start(inner: Weak<Inner>, mut running: RunningCall, recorded: RecordedC
         drop(strong);
         Some((Ending::Cancelled, None))
     };
-    if let Some((ending, outcome)) = ended {
-        hosted.end(ending, outcome).await;
+    match ended {
+        Some((ending, outcome)) => hosted.end(ending, outcome).await,
+        None => hosted.was_ended(),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use bowline_client::{Answer, Client, ClientBuilder, Started, TaskHandle};
 use bowline_host::{Host, Upstream};
-use bowline_policy::{Guard, Policy, Rule};
+use bowline_policy::{
+    Guard, Policy, Rule,
+    audit::{Audit, AuditSettings},
+};
 use bowline_server::{Ctx, Error, Key, KeyRing, Result, Server, ServerHandle, Task, Tool};
 use bowline_store::{
     ClaimChange, ClaimRequest, Group, Key as RecordKey, Memory, MemoryBus, NodeId, Owner, Put, PutError,
@@ -109,6 +112,16 @@ impl Far {
 
 fn host_of(far: &Far, revision: Revision, after: Option<Duration>, store: Store) -> (Host, ServerHandle) {
     let guard = Guard::builder().policy(Policy::new([Rule::allow()])).build();
+    guarded_host(guard, far, revision, after, store)
+}
+
+fn guarded_host(
+    guard: Guard,
+    far: &Far,
+    revision: Revision,
+    after: Option<Duration>,
+    store: Store,
+) -> (Host, ServerHandle) {
     let upstream = Upstream::from(far.server.clone()).revision(revision).task_after(after);
     let host = Host::builder().add("far", upstream).guard(guard).store(store).build();
     let gateway = Server::new("gateway").keys(KeyRing::new(Key::new([7; 32])));
@@ -505,6 +518,44 @@ async fn a_call_goes_on_without_a_task_if_the_store_fails() {
     assert_eq!(refused["error"]["code"], -32603, "{refused}");
     client.close().await;
     host.close().await;
+}
+
+#[tokio::test]
+async fn the_audit_log_tells_what_became_of_a_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let audit = Audit::open(AuditSettings::new(&path)).unwrap();
+    let guard = Guard::builder().policy(Policy::new([Rule::allow()])).audit(audit.clone()).build();
+    let far = Far::new();
+    let (host, handle) = guarded_host(guard, &far, Revision::V2025_11_25, Some(AT_ONCE), Store::memory());
+    let client = answering().connect(handle).await.unwrap();
+    let mut expected = Vec::new();
+    for (tool, outcome) in [("wrong", "tool error"), ("endless", "cancelled")] {
+        let task = started(&client, tool).await;
+        if tool == "endless" {
+            task.cancel().await.unwrap();
+            far.cancelled.notified().await;
+        } else {
+            far.open();
+            task.wait().await.unwrap();
+        }
+        expected.push((tool, outcome));
+    }
+    client.close().await;
+    host.close().await;
+    audit.flush();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (tool, outcome) in expected {
+        let is_call = |line: &&Value| line["event"] == "call" && line["name"] == tool;
+        let call = lines.iter().find(is_call).unwrap_or_else(|| panic!("{text}"));
+        assert!(call["task"].as_str().is_some_and(|digest| digest.len() == 32), "{call}");
+        let is_end = |line: &&Value| {
+            line["event"] == "task" && line["method"] == "tools/call" && line["task"] == call["task"]
+        };
+        let end = lines.iter().find(is_end).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(end["outcome"], outcome, "{text}");
+    }
 }
 
 #[tokio::test]
