@@ -147,7 +147,7 @@ impl UpstreamCall {
     }
 
     /// Lets the call go on without its caller: notifications go elsewhere, and whoever runs it limits its time.
-    pub(crate) fn to_background(&mut self, notifier: Notifier) {
+    pub(crate) fn run_in_background(&mut self, notifier: Notifier) {
         self.handle.set_notifier(notifier);
         self.handle.repeat_progress();
         self.without_timeout = Some(self.handle.pause_timeout());

@@ -275,7 +275,7 @@ impl HostedCall {
         let begun = begin(self, &mut record);
         self.recorded = record.hand_over();
         self.running.upstream = begun?;
-        self.running.upstream.to_background(self.notifier.clone());
+        self.running.upstream.run_in_background(self.notifier.clone());
         Ok(())
     }
 
@@ -398,16 +398,12 @@ impl HostedCall {
     pub(super) async fn end(self, ending: Ending, outcome: Option<Outcome>) {
         let Some(inner) = self.inner.upgrade() else { return };
         let record = CallRecord::continued(&inner.telemetry, self.recorded);
-        let ended = match &outcome {
-            Some(outcome) => {
-                let described = describe(outcome);
-                record.ended(outcome);
-                described
-            }
-            None => {
-                drop(record);
-                "cancelled".to_owned()
-            }
+        let ended = if let Some(outcome) = &outcome {
+            record.ended(outcome);
+            describe(outcome)
+        } else {
+            drop(record);
+            "cancelled".to_owned()
         };
         let caller = CallerView::of(&self.running.call).describe();
         let method = Method::CallTool.as_str();

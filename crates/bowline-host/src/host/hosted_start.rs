@@ -52,16 +52,16 @@ pub(super) struct RunningCall {
 /// A call that did not become a task.
 pub(super) type NotHosted = Box<(RpcError, RunningCall)>;
 
-impl Inner {
-    /// Returns after which time a call becomes a task of the host; `None` if it never does.
-    pub(super) fn hosted_after(&self, route: &Route, call: &Call) -> Option<Duration> {
-        let after = route.instance.spec.task_after.filter(|_| call.method == Method::CallTool)?;
-        if wanted_task(call).is_ok_and(|wish| wish.is_some()) {
-            return Some(after.min(AT_ONCE));
-        }
-        tasks_of_caller(call).then_some(after)
+/// Returns after which time a call becomes a task of the host; `None` if it never does.
+pub(super) fn hosted_after(route: &Route, call: &Call) -> Option<Duration> {
+    let after = route.instance.spec.task_after.filter(|_| call.method == Method::CallTool)?;
+    if wanted_task(call).is_ok_and(|wish| wish.is_some()) {
+        return Some(after.min(AT_ONCE));
     }
+    tasks_of_caller(call).then_some(after)
+}
 
+impl Inner {
     /// Makes a running call a task. Returns the call if that is not possible.
     pub(super) async fn host_call(
         &self,
@@ -103,7 +103,7 @@ async fn start(inner: Weak<Inner>, mut running: RunningCall, recorded: RecordedC
         }
     };
     let notifier = Notifier::new(Arc::new(StatusSink(status)));
-    running.upstream.to_background(notifier.clone());
+    running.upstream.run_in_background(notifier.clone());
     let permit = running.context.permit.take().map(|permit| permit.for_task(digest.clone()));
     finish(permit, &reply, 0);
     let mut hosted = HostedCall {

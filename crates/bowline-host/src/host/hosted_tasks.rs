@@ -117,7 +117,9 @@ impl HostedTasks {
                 if keys.is_empty() {
                     return;
                 }
-                keys.iter().for_each(|key| self.signal(key));
+                for key in &keys {
+                    self.signal(key);
+                }
                 over.await;
             }
         };
@@ -197,7 +199,7 @@ impl Place {
     /// Completes when the record has changed since the last time.
     pub(super) async fn changed(&mut self) {
         if self.changed.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

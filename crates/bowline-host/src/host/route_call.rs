@@ -6,7 +6,7 @@ use super::{
     asker::{Answerer, CallerView, with_origin},
     call_record::CallRecord,
     caller_gate::{self, CallerGate},
-    hosted_start::{RunningCall, first_reply},
+    hosted_start::{RunningCall, first_reply, hosted_after},
     meta_tools::Resolved,
     pending_servers::Approval,
     result,
@@ -259,7 +259,7 @@ impl Inner {
     ) -> Result<Outcome, RpcError> {
         // Questions of the followed task that were answered in this and earlier rounds.
         let mut answered: BTreeSet<String> = upstream_call.answered().clone();
-        let mut hosted_at = self.hosted_after(&context.route, call).map(|after| Instant::now() + after);
+        let mut hosted_at = hosted_after(&context.route, call).map(|after| Instant::now() + after);
         loop {
             let (reply, is_slow) = first_reply(&mut upstream_call, hosted_at, call).await;
             if is_slow {
@@ -503,7 +503,7 @@ impl Inner {
             client_info: call.client.info().cloned(),
             task,
             follow,
-            may_be_hosted: self.hosted_after(route, call).is_some(),
+            may_be_hosted: hosted_after(route, call).is_some(),
         };
         Ok(UpstreamCall::new(&route.instance, call, notifier.clone(), attempt))
     }
