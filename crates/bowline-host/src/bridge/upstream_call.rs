@@ -121,13 +121,13 @@ impl UpstreamCall {
         let (handle, questions) = CallHandle::new(call, notifier);
         let wants_progress = call.progress_token.is_some() || attempt.may_be_hosted;
         let slot = Slot::default();
+        // A per-client server has a single caller.
+        let quota_key = (instance.spec.share == Share::Shared).then(|| CallerKey::quota(call));
         let answered = attempt.follow.as_ref().map(|follow| follow.answered.clone()).unwrap_or_default();
         let relay = relay(
             Arc::clone(&slot),
             Arc::clone(instance),
-            CallerKey::of(call),
-            // A per-client server has a single caller.
-            (instance.spec.share == Share::Shared).then(|| CallerKey::quota(call)),
+            (CallerKey::of(call), quota_key),
             handle.clone(),
             attempt,
             call.log_level,
@@ -249,8 +249,7 @@ pub(crate) fn or_cancelled(error: RpcError) -> Answer {
 async fn relay(
     slot: Slot,
     instance: Arc<Instance>,
-    caller: CallerKey,
-    quota_key: Option<CallerKey>,
+    (caller, quota_key): (CallerKey, Option<CallerKey>),
     handle: CallHandle,
     attempt: Attempt,
     log_level: Option<LoggingLevel>,

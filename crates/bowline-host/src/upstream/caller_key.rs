@@ -99,7 +99,7 @@ pub(crate) fn network(call: &Call) -> Option<IpAddr> {
     let PeerAddress(address) = call.extensions.get::<PeerAddress>()?;
     Some(match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address => address,
+        address @ IpAddr::V4(_) => address,
     })
 }
 
