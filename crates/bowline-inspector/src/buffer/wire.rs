@@ -186,12 +186,12 @@ impl<'a> Outcome<'a> {
     /// Returns the task that a result names. A task is created by `resultType` `task`, or, in 2025-11-25, by a member `task`.
     fn task(&self, redactor: &Redactor) -> Option<(TaskNote, bool)> {
         let created = self.task.and_then(|task| serde_json::from_str::<Created<'_>>(task.get()).ok());
-        let (id, status, message, is_new) = match created {
-            Some(Created { task_id, status, status_message }) => (task_id, status, status_message, true),
-            None => {
-                let is_new = self.result_type.as_deref() == Some("task");
-                (self.task_id?, self.task_status, self.task_message, is_new)
-            }
+        let (id, status, message, is_new) = if let Some(Created { task_id, status, status_message }) = created
+        {
+            (task_id, status, status_message, true)
+        } else {
+            let is_new = self.result_type.as_deref() == Some("task");
+            (self.task_id?, self.task_status, self.task_message, is_new)
         };
         let text = |raw: Option<&RawValue>| text_of(raw, redactor);
         Some((TaskNote { id: text(Some(id))?, status: text(status), message: text(message) }, is_new))
