@@ -62,7 +62,10 @@ impl Shown {
     fn report_hidden(&mut self, text: &str) {
         let hidden = hidden_characters(text);
         if hidden > 0 {
-            self.line(&format!("    ! this text contains {hidden} invisible characters, shown as <U+...>"));
+            let plural = if hidden == 1 { "" } else { "s" };
+            self.line(&format!(
+                "  ! this text contains {hidden} invisible character{plural}, shown as <U+...>"
+            ));
         }
     }
 
@@ -170,7 +173,7 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
             );
             shown.line(&format!("  browser: {key}; its page shows the number {}", visible(digits)));
             shown.line(
-                "    ! answer no unless you just asked for this in your browser, and it shows the same number",
+                "  ! answer no unless you just asked for this in your browser, and it shows the same number",
             );
         }
         Question::Access { server, action, name, client, why, scopes } => {
