@@ -171,7 +171,7 @@ fn page(
         }
         let lines = read_tail(path, Some(end), CHUNK)?;
         // A line that is longer than what is read at a time is passed over.
-        end = lines.last().map_or(end.saturating_sub(CHUNK), |first| first.at);
+        end = lines.last().map_or_else(|| end.saturating_sub(CHUNK), |first| first.at);
         for line in lines {
             // It was masked when it was written; meanwhile more is known.
             let mut masked = redactor.message(&line.text).0;

@@ -40,7 +40,7 @@ async fn the_host_answers_what_only_the_host_can() {
     let (host, handle) = host_of(upstream, Policy::new([Rule::allow()]), Store::memory());
     let mut near = modern(&handle, json!({}));
     let id = start(&mut near).await;
-    script.set("1", asking("r1", roots()));
+    script.set("1", asking("r1", &roots()));
     // The caller has nothing to answer.
     let state = get(&mut near, &id).await;
     assert_eq!((&state["status"], state.get("inputRequests")), (&json!("working"), None), "{state}");
@@ -61,7 +61,7 @@ async fn a_request_that_nobody_may_answer_ends_the_task() {
         let (host, handle) = host_of(upstream, Policy::new(rules.clone()), Store::memory());
         let mut near = modern(&handle, json!({}));
         let id = start(&mut near).await;
-        script.set("1", asking("r1", roots()));
+        script.set("1", asking("r1", &roots()));
         assert_eq!(get(&mut near, &id).await["status"], "working");
         let is_cancelled = async {
             while script.requests("tasks/cancel").len() < number {
@@ -82,7 +82,7 @@ async fn a_client_that_only_looks_leaves_questions_to_the_one_that_created_the_t
     let mut creator = modern(&handle, json!({ "elicitation": {} }));
     let mut reader = modern(&handle, json!({}));
     let id = start(&mut creator).await;
-    script.set("1", asking("q1", form()));
+    script.set("1", asking("q1", &form()));
     let state = get(&mut reader, &id).await;
     assert_eq!(
         (&state["status"], &state["inputRequests"]),
@@ -95,7 +95,7 @@ async fn a_client_that_only_looks_leaves_questions_to_the_one_that_created_the_t
 
     // Without such a client the question is cancelled, so that the task goes on.
     let id = start(&mut reader).await;
-    script.set("2", asking("q2", form()));
+    script.set("2", asking("q2", &form()));
     get(&mut reader, &id).await;
     let update = script.requested("tasks/update").await;
     assert_eq!(update["inputResponses"]["q2"]["action"], "cancel", "{update}");
@@ -110,7 +110,7 @@ async fn questions_of_two_callers_do_not_wait_for_each_other() {
     let (mut ada, mut bob) = (caller(&handle, Some("ada")).await, caller(&handle, Some("bob")).await);
     // Each has a server of its own, which counts its tasks from 1.
     let (of_ada, of_bob) = (create(&mut ada, "build").await, create(&mut bob, "build").await);
-    script.set("1", asking("q1", form()));
+    script.set("1", asking("q1", &form()));
     ada.start("tasks/result", of_ada).await.unwrap();
     ada.recv_method("elicitation/create").await.unwrap();
     // While Ada thinks:

@@ -184,7 +184,7 @@ async fn a_record_that_cannot_be_read_hides_no_others() {
 #[derive(Debug, Default)]
 struct Stuck {
     memory: Memory,
-    is_stuck: AtomicBool,
+    holds_writes: AtomicBool,
     reached: Notify,
 }
 
@@ -194,7 +194,7 @@ impl Records for Stuck {
     }
 
     fn put(&self, put: Put) -> BoxFuture<'_, Result<Version, PutError>> {
-        if !self.is_stuck.load(Ordering::Relaxed) {
+        if !self.holds_writes.load(Ordering::Relaxed) {
             return self.memory.put(put);
         }
         Box::pin(async {
@@ -248,7 +248,7 @@ async fn a_task_whose_caller_goes_before_it_is_recorded_is_cancelled() {
     let store = Store::builder("stuck", engine, Arc::new(MemoryBus::new()), Reach::Process).build();
     let (host, handle) = script.host(allow(), store);
     let mut near = caller(&handle, None).await;
-    records.is_stuck.store(true, Ordering::Relaxed);
+    records.holds_writes.store(true, Ordering::Relaxed);
     let call = near.start("tools/call", json!({ "name": "far__build", "task": {} })).await.unwrap();
     records.reached.notified().await;
     near.notify("notifications/cancelled", json!({ "requestId": call })).await.unwrap();

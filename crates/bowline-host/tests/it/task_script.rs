@@ -143,7 +143,7 @@ pub(crate) fn completed(text: &str) -> Value {
 }
 
 /// A state that asks, by the key of the question.
-pub(crate) fn asking(key: &str, request: Value) -> Value {
+pub(crate) fn asking(key: &str, request: &Value) -> Value {
     json!({ "status": "input_required", "inputRequests": { key: request } })
 }
 
