@@ -408,6 +408,15 @@ impl HostedCall {
         let caller = CallerView::of(&self.running.call).describe();
         let method = Method::CallTool.as_str();
         inner.asker.guard.log_task_request(&caller, method, Some(self.digest), &ended);
+        let mut ending = ending;
+        if let Ending::Completed(result) = &ending {
+            let (client, bytes) = (&self.running.call.client, result.as_bytes().len());
+            let ttl = self.expires.saturating_duration_since(Instant::now());
+            // A store that does not answer now may take the result later.
+            if let Ok(Some(too_much)) = inner.task_records.count_kept(client, bytes, ttl).await {
+                ending = Ending::Failed(too_much);
+            }
+        }
         let keep_trying = Instant::now() + KEYS_KEPT;
         loop {
             let written = inner.task_records.change_hosted(&self.key, |state| state.end(ending.clone()));

@@ -87,8 +87,13 @@ impl TaskRecords {
         Ok((kept, Some(record.version)))
     }
 
-    /// Counts a result to what its caller keeps, unless that is too much.
-    async fn count_kept(&self, client: &ClientView, bytes: usize, ttl: Duration) -> Result<(), RpcError> {
+    /// Counts a result to what its caller keeps. Returns an error to show if that is too much.
+    pub(super) async fn count_kept(
+        &self,
+        client: &ClientView,
+        bytes: usize,
+        ttl: Duration,
+    ) -> Result<Option<RpcError>, RpcError> {
         let key = kept_key(client)?;
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let until = now().saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
@@ -97,7 +102,7 @@ impl TaskRecords {
             // A call that began when there was room has a place, unless many began at once.
             let total = kept.bytes().saturating_add(bytes);
             if total > MAX_KEPT + MAX_RESULT as u64 {
-                return Err(too_much_kept(total));
+                return Ok(Some(too_much_kept(total)));
             }
             kept.results.push((until, bytes));
             let value = serde_json::to_vec(&kept).map_err(|error| RpcError::internal(error.to_string()))?;
@@ -106,7 +111,7 @@ impl TaskRecords {
                 None => Put::create(key.clone(), value, super::task_ids::KEYS_KEPT),
             };
             match self.0.records().put(put).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(None),
                 Err(PutError::Conflict) => {}
                 Err(PutError::Store(error)) => return Err(unavailable(&error)),
                 Err(error) => return Err(RpcError::internal(error.to_string())),
@@ -127,6 +132,7 @@ impl TaskRecords {
         let bytes = note.ended.as_ref().and_then(|task| Some(task.result.as_ref()?.as_bytes().len()));
         self.add(client, task, note, ttl).await?;
         let counted = self.count_kept(client, bytes.unwrap_or_default(), ttl).await;
+        let counted = counted.and_then(|too_much| too_much.map_or(Ok(()), Err));
         if counted.is_err() {
             // It is not counted, so it must not stay.
             let _ = self.0.records().remove(&[key(client, task)?]).await;

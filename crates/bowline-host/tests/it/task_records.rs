@@ -162,6 +162,23 @@ async fn one_caller_does_not_fill_the_store_with_results() {
 }
 
 #[tokio::test]
+async fn results_of_calls_that_the_host_runs_as_tasks_count() {
+    let server = Server::new("far").tool(Tool::new("large").handler(async || text(3))).build().unwrap();
+    let upstream = Upstream::from(server).revision(Revision::V2025_06_18);
+    let (host, handle) = host_of(upstream, allow(), Store::memory());
+    let mut ada = caller(&handle, Some("ada")).await;
+    for _ in 0..11 {
+        let id = create(&mut ada, "large").await["taskId"].clone();
+        let result = ada.request("tasks/result", json!({ "taskId": id })).await.unwrap();
+        assert!(result["error"].is_null(), "{}", result["error"]);
+    }
+    let refused = ada.request("tools/call", json!({ "name": "far__large", "task": {} })).await.unwrap();
+    let message = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("it is not refused"));
+    assert!(message.contains("at most 33554432 are kept"), "{message}");
+    host.close().await;
+}
+
+#[tokio::test]
 async fn a_record_that_cannot_be_read_hides_no_others() {
     let (script, store) = (Script::default(), Store::memory());
     let (host, handle) = script.host(allow(), store.clone());
