@@ -163,8 +163,14 @@ async fn one_caller_does_not_fill_the_store_with_results() {
 
 #[tokio::test]
 async fn results_of_calls_that_the_host_runs_as_tasks_count() {
-    let server = Server::new("far").tool(Tool::new("large").handler(async || text(3))).build().unwrap();
-    let upstream = Upstream::from(server).revision(Revision::V2025_06_18);
+    // Slow enough to become a task before it ends.
+    let large = Tool::new("large").handler(async || {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        text(3)
+    });
+    let server = Server::new("far").tool(large).build().unwrap();
+    let upstream =
+        Upstream::from(server).revision(Revision::V2025_06_18).task_after(Some(Duration::from_millis(5)));
     let (host, handle) = host_of(upstream, allow(), Store::memory());
     let mut ada = caller(&handle, Some("ada")).await;
     for _ in 0..11 {
