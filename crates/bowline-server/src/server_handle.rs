@@ -204,6 +204,7 @@ impl TaskFollowing {
     }
 
     /// Whether the tasks have ended.
+    #[cfg(any(feature = "tasks", feature = "backend-tasks"))]
     pub(crate) fn is_over(&self) -> bool {
         self.0.is_finished()
     }

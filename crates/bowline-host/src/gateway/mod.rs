@@ -253,6 +253,7 @@ impl Gateway {
             shutting_down: Arc::clone(&self.inner.shutting_down),
         };
         let mut settings = HttpOptions::new()
+            .peer_address(true)
             .path(&gateway.path)
             .hosts(&gateway.allowed_hosts)
             .origins(&gateway.allowed_origins)

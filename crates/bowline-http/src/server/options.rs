@@ -20,6 +20,7 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
 #[must_use = "it does nothing until it is used"]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct HttpOptions {
     pub(super) hosts: Vec<String>,
     pub(super) any_host: bool,
@@ -36,6 +37,7 @@ pub struct HttpOptions {
     pub(super) max_event_bytes: usize,
     pub(super) path: String,
     pub(super) max_connections: usize,
+    pub(super) peer_address: bool,
     pub(super) idle_connection: Duration,
     pub(super) drain: Duration,
     pub(super) max_sessions: usize,
@@ -81,6 +83,7 @@ impl Default for HttpOptions {
             max_event_bytes: 1024 * 1024,
             path: "/mcp".into(),
             max_connections: 20_000,
+            peer_address: false,
             idle_connection: Duration::from_secs(180),
             drain: Duration::from_secs(10),
             max_sessions: 10_000,
@@ -204,6 +207,13 @@ impl HttpOptions {
     /// Sets the path of the endpoint if this library serves it. Default: `/mcp`.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
+        self
+    }
+
+    /// Whether [`HttpService::serve`](super::HttpService::serve) puts a [`PeerAddress`](super::PeerAddress) into the extensions of every
+    /// request. Off by default, because every request pays for it.
+    pub fn peer_address(mut self, is_added: bool) -> Self {
+        self.peer_address = is_added;
         self
     }
 

@@ -201,7 +201,8 @@ impl http_body::Body for RequestBody {
     }
 }
 
-/// The address that a request came from, put into its extensions by whoever accepts connections. [`HttpService::serve`] does it.
+/// The address that a request came from, put into its extensions by whoever accepts connections: [`serve`], and
+/// [`HttpService::serve`] with [`HttpOptions::peer_address`].
 ///
 /// Behind a proxy it is the address of the proxy. A layer that knows the address of the client may replace it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +212,11 @@ pub struct PeerAddress(pub IpAddr);
 trait Answer: Clone + Send + Sync + 'static {
     /// Answers a request. `running` ends with the reply. One future does all of it, because every request pays for it.
     fn answer(&self, request: Request<Incoming>, running: Running) -> Answered;
+
+    /// Returns whether requests have a [`PeerAddress`].
+    fn adds_peer_address(&self) -> bool {
+        true
+    }
 }
 
 type Answered = BoxFuture<'static, Result<http::Response<RunningBody>, Infallible>>;
@@ -295,7 +301,8 @@ async fn serve_connection<A: Answer>(
         _ = closed.changed() => return,
     };
     let activity = &member.activity;
-    let service = Tracked { answer, peer: PeerAddress(peer), activity: Arc::clone(activity) };
+    let peer = answer.adds_peer_address().then_some(PeerAddress(peer));
+    let service = Tracked { answer, peer, activity: Arc::clone(activity) };
     let watched = |version| Watched { io: TokioIo::new(stream), activity: Arc::clone(activity), version };
     let ended = match begun {
         Ok(Ok(true)) => {
@@ -405,7 +412,7 @@ fn longer(pause: Duration) -> Duration {
 #[derive(Clone)]
 struct Tracked<A> {
     answer: A,
-    peer: PeerAddress,
+    peer: Option<PeerAddress>,
     activity: Arc<Activity>,
 }
 
@@ -416,13 +423,19 @@ impl<A: Answer> Service<Request<Incoming>> for Tracked<A> {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let running = self.activity.begin();
-        request.extensions_mut().insert(self.peer);
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
+        }
         self.answer.answer(request, running)
     }
 }
 
 /// The endpoint at its path; what stands before it anywhere else.
 impl Answer for HttpService {
+    fn adds_peer_address(&self) -> bool {
+        self.options().peer_address
+    }
+
     fn answer(&self, request: Request<Incoming>, running: Running) -> Answered {
         let (path, options) = (request.uri().path(), self.options());
         let endpoint = self.clone();

@@ -19,7 +19,7 @@ struct Running {
 }
 
 async fn serve(server: Server) -> Running {
-    let service = HttpService::with_options(server.build().unwrap(), HttpOptions::new());
+    let service = HttpService::with_options(server.build().unwrap(), HttpOptions::new().peer_address(true));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, ended) = oneshot::channel::<()>();

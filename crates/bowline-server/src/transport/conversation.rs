@@ -1,9 +1,11 @@
 //! One client and its calls, whatever carries the frames.
 
 mod asking;
+#[cfg(any(feature = "tasks", feature = "backend-tasks"))]
 mod task_notifications;
 
 pub(super) use asking::NOT_INITIALIZED;
+#[cfg(any(feature = "tasks", feature = "backend-tasks"))]
 use task_notifications::TaskNotifications;
 
 use super::{Exchange, Observer, RawFrame, RemoteAnswers, Sink, question::Questions};
@@ -77,6 +79,7 @@ pub struct Conversation {
     /// The tasks that the client is notified of, with the subscriptions they belong to.
     following: Mutex<Vec<(Id, TaskFollowing)>>,
     /// Notifications about tasks of 2025-11-25 that wait to be written: the last ones of each task.
+    #[cfg(any(feature = "tasks", feature = "backend-tasks"))]
     task_notifications: Mutex<TaskNotifications>,
     /// Called when there may be notifications to send.
     on_notifications: Box<dyn Fn() + Send + Sync>,
@@ -155,6 +158,7 @@ impl Conversation {
             wanted: Mutex::default(),
             notifications: AtomicUsize::new(0),
             following: Mutex::default(),
+            #[cfg(any(feature = "tasks", feature = "backend-tasks"))]
             task_notifications: Mutex::default(),
             on_notifications: Box::new(on_notifications),
             observer: server.observer(),
@@ -420,6 +424,7 @@ impl Conversation {
             }
             return;
         }
+        #[cfg(any(feature = "tasks", feature = "backend-tasks"))]
         let accepted = match &outcome {
             Outcome::Complete(Reply::Accepted(result)) if is_legacy => Some(result.clone()),
             _ => None,
@@ -436,10 +441,13 @@ impl Conversation {
             }
             None => sink.write(&mut finish),
         }
-        let subscriber = accepted.is_some().then(|| session.subscriber().clone());
-        drop(session);
-        if let (Some(result), Some(subscriber)) = (accepted, subscriber) {
-            self.follow_status(&result, &ticket.client, subscriber);
+        #[cfg(any(feature = "tasks", feature = "backend-tasks"))]
+        {
+            let subscriber = accepted.is_some().then(|| session.subscriber().clone());
+            drop(session);
+            if let (Some(result), Some(subscriber)) = (accepted, subscriber) {
+                self.follow_status(&result, &ticket.client, subscriber);
+            }
         }
     }
 
@@ -451,6 +459,7 @@ impl Conversation {
             self.show(frame);
             sink.push(frame);
         }
+        #[cfg(any(feature = "tasks", feature = "backend-tasks"))]
         if session.is_initialized() {
             let mut task_notifications =
                 self.task_notifications.lock().unwrap_or_else(PoisonError::into_inner);
