@@ -1,5 +1,6 @@
 //! Slow calls of servers without tasks, which the host makes tasks.
 
+use crate::task_script::caller;
 use bowline_client::{Answer, Client, ClientBuilder, Started, TaskHandle};
 use bowline_host::{Host, Upstream};
 use bowline_policy::{
@@ -272,19 +273,6 @@ async fn every_process_answers_for_a_task() {
         one.close().await;
         two.close().await;
     }
-}
-
-/// A client of 2025-11-25 whose frames the test writes.
-async fn caller(handle: &ServerHandle, principal: Option<&str>) -> Peer {
-    let (peer, other) = Peer::pair();
-    let (handle, principal) = (handle.clone(), principal.map(Arc::from));
-    tokio::spawn(async move {
-        let (read, write) = tokio::io::split(other);
-        let _ = handle.serve_as(principal, read, write).await;
-    });
-    let mut peer = peer.capabilities(json!({ "elicitation": {} }));
-    peer.initialize(Revision::V2025_11_25).await.unwrap();
-    peer
 }
 
 async fn create(near: &mut Peer, tool: &str, ttl: u64) -> Value {

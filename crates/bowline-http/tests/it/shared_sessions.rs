@@ -282,7 +282,7 @@ async fn any_process_serves_any_request_of_a_session() {
         }
         assert_eq!(client.delete(&pair.nodes[1]).await, StatusCode::NO_CONTENT);
         assert_eq!(client.call(&pair.nodes[1], 7, "now").await.status, StatusCode::NOT_FOUND);
-        // The other process is reply by a hint, which may take a moment.
+        // The other process learns it by a hint, which may take a moment.
         while client.call(&pair.nodes[0], 8, "now").await.status != StatusCode::NOT_FOUND {
             tokio::task::yield_now().await;
         }

@@ -83,7 +83,7 @@ async fn what_a_killed_store_loses_is_events_and_nothing_else() {
     let client = pair.open().await;
     let mut reply = client.call(&pair.nodes[0], 1, "gated").await;
     let (id, _) = reply.message().await.unwrap();
-    // Whoever resumes the stream is reply, by the id of the call.
+    // Whoever resumes the stream gets an error for the id of the call.
     let mut again = client.get(&pair.nodes[1], id.as_deref()).await;
     let (_, message) = again.message().await.unwrap();
     assert_eq!((&message["id"], &message["error"]["code"]), (&json!(1), &json!(-32603)));
